@@ -21,7 +21,7 @@ pub struct Events {
 /// EventBridge's limit of events per request.
 const AT_ONCE: usize = 10;
 /// How often a request is repeated for the events that were refused.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 impl Events {
     /// The event bus with this name.
@@ -50,7 +50,7 @@ impl Events {
                 if left.is_empty() {
                     break;
                 }
-                if tries == MOST_TRIES {
+                if tries == MAX_TRIES {
                     let error = DbError::new(ErrorClass::Retry, failure);
                     return Err(Error::Aws { doing: "putting events".to_owned(), error });
                 }

@@ -1,7 +1,7 @@
 //! Windlass without a store: jobs run on an AWS queue, a DynamoDB table and Lambda functions.
 //!
-//! [`Start`] plans a job and sends a message for each record to a queue. [`Process`] receives messages and works
-//! their records. Both are Lambda functions (`lambda.rs` and the two binaries), and both run without Lambda too:
+//! [`Start`] plans a job and sends the keys of its records as messages to a queue. [`Process`] receives messages
+//! and processes their records. Both are Lambda functions (`lambda.rs` and the two binaries), and both run without Lambda too:
 //! [`Start::enqueue_all`] fills a queue from any process, [`Worker`] polls it, and [`dead_letters`] manages failed
 //! messages.
 //!

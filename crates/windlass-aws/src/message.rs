@@ -57,8 +57,10 @@ impl Message {
             (Some(Json::Null) | None, Some(Json::Array(ids))) if !ids.is_empty() => ids,
             (Some(id), None) if !id.is_null() => vec![id],
             _ => {
-                let detail =
-                    format!("is missing; it holds a key, or `{}` a list of keys", several(field));
+                let detail = format!(
+                    "is missing; set it to a key, or `{}` to a list of keys",
+                    several(field)
+                );
                 return refuse(field, detail);
             }
         };

@@ -28,7 +28,7 @@ pub(crate) struct Page {
 }
 
 /// The most bytes of a message with several items, well below SQS's limit.
-const MOST_BYTES: usize = 192 << 10;
+const MAX_BYTES: usize = 192 << 10;
 
 impl EnqueuePlan {
     pub(crate) fn new(records: Arc<Records>, scope: Scope, asked: &Invocation) -> EnqueuePlan {
@@ -64,7 +64,7 @@ impl EnqueuePlan {
             let mut bytes = 0;
             let fits = |key: &&Key| {
                 bytes += key.to_text().len() + 1;
-                bytes <= MOST_BYTES
+                bytes <= MAX_BYTES
             };
             let count = rest.iter().take(most).take_while(fits).count().max(1);
             let (these, others) = rest.split_at(count);

@@ -36,11 +36,11 @@ pub struct Received {
 /// SQS's limit of messages per request.
 const AT_ONCE: usize = 10;
 /// The limit of bytes per request, including attributes. SQS accepts more today, but not in all regions.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 /// Concurrent requests of one send.
 const CALLS: usize = 8;
 /// How often a request is repeated for the entries that were refused.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 /// The longest time that a request waits for messages.
 const LONG_POLL: Duration = Duration::from_secs(20);
 
@@ -195,7 +195,7 @@ fn tens<T>(messages: Vec<(String, T)>, extra: usize) -> Vec<Vec<(String, T)>> {
     let (mut ten, mut bytes) = (Vec::new(), 0);
     for message in messages {
         let size = message.0.len() + extra;
-        if ten.len() == AT_ONCE || (!ten.is_empty() && bytes + size > MOST_BYTES) {
+        if ten.len() == AT_ONCE || (!ten.is_empty() && bytes + size > MAX_BYTES) {
             tens.push(std::mem::take(&mut ten));
             bytes = 0;
         }
@@ -221,7 +221,7 @@ where
     for tries in 1.. {
         let failed = call(entries.clone()).await?;
         let Some(first) = failed.first() else { break };
-        if first.sender_fault() || tries == MOST_TRIES {
+        if first.sender_fault() || tries == MAX_TRIES {
             let message = first.message().unwrap_or(first.code()).to_owned();
             let class =
                 if first.sender_fault() { ErrorClass::Definition } else { ErrorClass::Retry };
@@ -280,6 +280,6 @@ mod tests {
         assert_eq!(sizes(&[]), Vec::<usize>::new());
         assert_eq!(sizes(&[1; 25]), [10, 10, 5]);
         assert_eq!(sizes(&[100 << 10; 5]), [2, 2, 1]);
-        assert_eq!(sizes(&[MOST_BYTES - 100, 1, 1]), [1, 2]);
+        assert_eq!(sizes(&[MAX_BYTES - 100, 1, 1]), [1, 2]);
     }
 }

@@ -64,7 +64,7 @@ impl Start {
             let states = states(&plan, &asked.request)?;
             let next: Vec<Invocation> = states.into_iter().map(|state| asked.at(state)).collect();
             self.invoke(&next).await?;
-            tracing::info!(job = %asked.job, parts = next.len(), "job planned");
+            tracing::info!(job = %asked.job, segments = next.len(), "job planned");
             return Ok(json!({"jobId": asked.job, "parts": next.len()}));
         };
         let begun = Instant::now();

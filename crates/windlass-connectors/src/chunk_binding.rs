@@ -65,7 +65,7 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
         Ok(statements) => statements,
         Err(error) => {
             return refuse(format!(
-                "cannot be parsed, so it cannot be checked that {{chunk}} binds it: {error}; write \
+                "cannot be parsed, so it cannot be checked that {{chunk}} restricts it: {error}; write \
                  it in a simpler form"
             ));
         }
@@ -89,7 +89,7 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
         statement => check.change(statement, &Ctes::new()),
     };
     let checked = checked.and_then(|()| match is_map && check.bound_sources < sources {
-        true => Err("reads {source} where {chunk} does not bind it".to_owned()),
+        true => Err("reads {source} without {chunk}".to_owned()),
         false => Ok(()),
     });
     checked.or_else(refuse)
@@ -100,7 +100,7 @@ const RESERVED: &str = "windlass_";
 const CHUNK: &str = "windlass_chunk_";
 const SOURCE: &str = "windlass_source";
 
-const UNBOUND: &str = "is not bound by {chunk}: it must be a condition of WHERE that is joined to the \
+const UNBOUND: &str = "is not restricted by {chunk}: it must be a condition of WHERE that is joined to the \
                        others by AND, not under OR or NOT and not in a subquery alone; \
                        write `WHERE {chunk} AND (…)`";
 
@@ -306,7 +306,7 @@ impl StatementCheck {
                     if !source_bound =>
                 {
                     return Err("WHEN NOT MATCHED inserts rows of USING that {chunk} does not \
-                                bind; put {chunk} into a subquery of USING"
+                                restrict; put {chunk} into a subquery of USING"
                         .to_owned());
                 }
                 _ => {}

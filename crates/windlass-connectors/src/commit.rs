@@ -2,7 +2,7 @@
 
 use crate::{DeferredItem, DeferredState, Ledger};
 use std::time::Duration;
-use windlass_core::step::MOST_CONFLICTS;
+use windlass_core::step::MAX_CONFLICTS;
 use windlass_core::{Change, Counts, Cursor, Key, KeySet, OnConflict, Record, Value};
 
 /// The changes of one transaction.
@@ -91,7 +91,7 @@ impl WriteItem {
                 counts.skipped += 1;
                 return None;
             }
-            OnConflict::Retry if conflicts < MOST_CONFLICTS => DeferredState::Retry,
+            OnConflict::Retry if conflicts < MAX_CONFLICTS => DeferredState::Retry,
             OnConflict::Retry | OnConflict::DeadLetter => DeferredState::Dead,
         };
         let dead = state == DeferredState::Dead;

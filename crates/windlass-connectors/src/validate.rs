@@ -102,8 +102,8 @@ impl Validation<'_> {
         }
         let step = &job_type.step;
         if matches!(step.kind, StepKind::Sql(_) | StepKind::Map(_)) {
-            let detail = "DynamoDB runs no statements; use step.refresh, step.export or a step that \
-                          answers per item";
+            let detail = "DynamoDB does not support SQL; use step.refresh, step.export, step.handler, \
+                          step.command or step.http";
             self.refuse(step.kind.field(), detail.to_owned());
         }
         if step.mark.is_some() {
@@ -115,7 +115,7 @@ impl Validation<'_> {
             self.refuse("step.version", detail.to_owned());
         }
         if job_type.reduce.is_some() && job_type.reduce_in.is_none() {
-            let detail = "DynamoDB runs no statements; name another connection in reduce_in";
+            let detail = "DynamoDB does not support SQL; name another connection in reduce_in";
             self.refuse("reduce", detail.to_owned());
         }
     }

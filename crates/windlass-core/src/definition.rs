@@ -300,7 +300,7 @@ impl JobType {
         }
         if chunk.commit.is_some() && self.step.kind.makes_parts() {
             let detail = format!(
-                "does not apply to {}, which makes one part of a chunk",
+                "does not apply to {}, which writes one part per chunk",
                 self.step.kind.field()
             );
             refuse("chunk.commit", detail);

@@ -134,8 +134,8 @@ impl JobType {
                 && !to.contains("{job_id}")
             {
                 let detail = format!(
-                    "is one file for the submitters of every `{claim}`; put {placeholder} or \
-                     {{job_id}} into it"
+                    "would let submitters with different `{claim}` overwrite one file; put \
+                     {placeholder} or {{job_id}} into it"
                 );
                 problems.push(("report.to", detail));
             }

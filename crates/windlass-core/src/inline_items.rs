@@ -117,7 +117,7 @@ fn is_one_unit(request: &Request, items: &[Json], unit: &str) -> Result<(), Prob
     for (place, item) in items.iter().enumerate() {
         let value = item.get(unit).filter(|value| !value.is_null());
         let Some(value) = value else {
-            let detail = "is missing; it says which unit of work the item is of";
+            let detail = "is missing; all items of a request must have the same value";
             return refuse(format!("items[{place}].{unit}"), detail);
         };
         match first {
@@ -125,7 +125,7 @@ fn is_one_unit(request: &Request, items: &[Json], unit: &str) -> Result<(), Prob
             Some(first) if first == value => {}
             Some(first) => {
                 let detail = format!(
-                    "is {value}, and items[0].{unit} is {first}; a request has the items of one"
+                    "is {value}, but items[0].{unit} is {first}; all items of a request must have the same value"
                 );
                 return refuse(format!("items[{place}].{unit}"), detail);
             }

@@ -35,7 +35,7 @@ pub struct Request {
     #[serde(default, deserialize_with = "whole", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: Option<u8>,
-    /// The same request with the same key is the same job.
+    /// Submitting the same request with the same key again returns the existing job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(max_length = 255))]
     pub idempotency_key: Option<String>,
@@ -83,15 +83,15 @@ const LISTED_ENTRIES: usize = 20;
 /// The default number of segments.
 pub const DEFAULT_SEGMENTS: u32 = 10;
 /// The most segments of a request.
-pub const MOST_SEGMENTS: u32 = 1000;
+pub const MAX_SEGMENTS: u32 = 1000;
 /// The most parents of a request.
-pub const MOST_PARENTS: usize = 1000;
+pub const MAX_PARENTS: usize = 1000;
 /// The default priority.
 pub const DEFAULT_PRIORITY: u8 = 5;
 
 impl Request {
     /// The most bytes of a request as JSON: it is stored with its job, and read as a whole.
-    pub const MOST_BYTES: usize = 8 << 20;
+    pub const MAX_BYTES: usize = 8 << 20;
 
     /// A request for the whole source of a job type.
     pub fn new(job_type: impl Into<String>) -> Request {
@@ -189,8 +189,8 @@ impl Request {
             }
         };
         let after = self.after.as_ref().map_or(0, Vec::len);
-        if after > MOST_PARENTS {
-            return refuse("after".to_owned(), after, MOST_PARENTS, "jobs");
+        if after > MAX_PARENTS {
+            return refuse("after".to_owned(), after, MAX_PARENTS, "jobs");
         }
         if let Some(key) = &self.idempotency_key
             && key.len() > MAX_IDEMPOTENCY_KEY_BYTES
@@ -280,9 +280,9 @@ impl Request {
     /// Refuses a request that is too large.
     ///
     /// # Errors
-    /// It has more than [`Request::MOST_BYTES`] as JSON.
+    /// It has more than [`Request::MAX_BYTES`] as JSON.
     pub fn check_size(&self) -> Result<(), Problem> {
-        let (bytes, most) = (bytes(self), Request::MOST_BYTES);
+        let (bytes, most) = (bytes(self), Request::MAX_BYTES);
         if bytes <= most {
             return Ok(());
         }
@@ -308,9 +308,9 @@ impl Request {
             |field: &str, detail: String| Err(Problem::field(Code::Request, field, detail));
         inline_items::check(self, job_type)?;
         if let Some(segments) = self.parallel_segments
-            && !(1..=MOST_SEGMENTS).contains(&segments)
+            && !(1..=MAX_SEGMENTS).contains(&segments)
         {
-            let detail = format!("must be 1 to {MOST_SEGMENTS}, got {segments}");
+            let detail = format!("must be 1 to {MAX_SEGMENTS}, got {segments}");
             return refuse("parallelSegments", detail);
         }
         if self.max_items_per_segment == Some(0) {
@@ -322,8 +322,8 @@ impl Request {
         if self.priority() > 9 {
             return refuse("priority", format!("must be 0 to 9, got {}", self.priority()));
         }
-        if self.parents().len() > MOST_PARENTS {
-            return refuse("after", format!("names more than {MOST_PARENTS} jobs"));
+        if self.parents().len() > MAX_PARENTS {
+            return refuse("after", format!("names more than {MAX_PARENTS} jobs"));
         }
         if self.on_failed.is_some() && self.parents().is_empty() {
             return refuse("onFailed", "requires `after`".into());

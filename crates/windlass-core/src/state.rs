@@ -174,9 +174,9 @@ pub const CHUNK_EDGES: &[(ChunkStatus, ChunkStatus, &str)] = {
         (Pending, Cancelled, "its job was cancelled and no worker ever leased it"),
         (Processing, Pending, "its lease was lost, or its worker handed it back"),
         (Processing, Completed, "its cursor reached the end and no item is deferred"),
-        (Processing, Failed, "its attempts are used up"),
+        (Processing, Failed, "its attempts are used up, or its error is permanent"),
         (Processing, Cancelled, "its job was cancelled and the ledger is fenced"),
-        (Failed, Pending, "its failed chunks are retried"),
+        (Failed, Pending, "its job was retried"),
     ]
 };
 

@@ -79,7 +79,7 @@ pub struct Endpoint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnConflict {
-    /// The record is read and processed again, at most [`MOST_CONFLICTS`] times, then becomes a dead letter.
+    /// The record is read and processed again, at most [`MAX_CONFLICTS`] times, then becomes a dead letter.
     #[default]
     Retry,
     /// The item is skipped: the other write stays.
@@ -89,7 +89,7 @@ pub enum OnConflict {
 }
 
 /// The most concurrent writes to one item before it becomes a dead letter.
-pub const MOST_CONFLICTS: u32 = 10;
+pub const MAX_CONFLICTS: u32 = 10;
 
 impl StepKind {
     /// The field that names the kind.

@@ -37,7 +37,7 @@ impl Url {
         // The message does not repeat the text, since redaction may miss a password in a mistyped URL.
         let found = match text.split_once(':') {
             Some((scheme, _)) if is_scheme(scheme) => {
-                format!("`{scheme}:` is not a database I know")
+                format!("unknown database scheme `{scheme}:`")
             }
             _ if text.is_empty() => "the database URL is empty".to_owned(),
             _ => "this is not a database URL".to_owned(),

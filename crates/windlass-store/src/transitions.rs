@@ -171,8 +171,8 @@ pub(crate) fn command(
     // process their items twice. After a failed merge no such letters are left.
     let released = job.redrive && job.open() == 0 && !job.merge_begun;
     if matches!(command, JobCommand::Retry) && released {
-        let detail = "the redrive has ended and released its letters; `windlass dead redrive` \
-                      redrives them";
+        let detail =
+            "the redrive has ended; `windlass dead redrive` redrives its remaining dead letters";
         return Err(Problem::new(Code::Status, detail));
     }
     Ok(match command {
@@ -187,7 +187,7 @@ pub(crate) fn command(
 }
 
 const BEING_CANCELLED: &str =
-    "the job is being cancelled; it ends when all its leased chunks are fenced";
+    "the job is being cancelled; it ends when its running chunks have stopped";
 
 /// The error of a job that is being cancelled, with the reason why that takes time.
 pub(crate) fn being_cancelled(reason: Option<String>) -> String {
@@ -210,8 +210,7 @@ pub(crate) fn fail(job: &JobState, error: String) -> Option<Transition> {
     // The open chunks of a redrive keep their letters until they are worked or cancelled.
     let error = match job.redrive && job.open() > 0 {
         true => format!(
-            "{error}; `windlass cancel {}` releases the letters that it has not reprocessed, \
-             for another `windlass dead redrive`",
+            "{error}; after `windlass cancel {}` its remaining dead letters can be redriven again",
             job.id
         ),
         false => error,

@@ -14,7 +14,7 @@ use windlass_store::{Alert, AlertFilter};
 Example:
   windlass alerts --limit 10 --json")]
 pub(super) struct Args {
-    /// The most alerts to list
+    /// Maximum number of alerts to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only alerts older than this one, for the next page

@@ -48,7 +48,10 @@ pub(super) fn show(audit: &Audit) {
         count(counts.dead, "dead letter")
     );
     if audit.left > 0 {
-        println!("  {} left the source when processed", count(audit.left, "row"));
+        println!(
+            "  {} are no longer in the source because the job processed them",
+            count(audit.left, "row")
+        );
     }
     match audit.drift {
         Some(Drift { appeared: 0, disappeared: 0, .. }) => {

@@ -154,7 +154,7 @@ pub(super) async fn workers(args: WorkersArgs, config: &Path) -> Result<ExitCode
             worker.job_types.clone().unwrap_or_default(),
             print::time(worker.started_at),
             print::time(worker.seen_at),
-            if worker.vanished { "vanished" } else { "alive" }.to_owned(),
+            if worker.vanished { "lost" } else { "alive" }.to_owned(),
         ]);
     }
     println!("{table}");

@@ -68,7 +68,7 @@ pub(super) struct ListArgs {
     /// new, reprocessed or ignored
     #[arg(long)]
     status: Option<DeadLetterStatus>,
-    /// The most dead letters to list
+    /// Maximum number of dead letters to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only dead letters older than this one, for the next page
@@ -94,7 +94,7 @@ pub(super) struct ActArgs {
     ids: Vec<Uuid>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// All dead letters
+    /// All dead letters with the status `new`
     #[arg(long)]
     all: bool,
     /// In this dead-letter queue, sqs://NAME or its URL
@@ -275,14 +275,19 @@ async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
         return print::json(&redriven);
     }
     if redriven.is_empty() {
-        println!("nothing to redrive: no matching dead letter is `new` and not being redriven");
+        println!(
+            "nothing to redrive: the matching dead letters are reprocessed, ignored or already being redriven"
+        );
     }
     for job in &redriven {
         let letters = print::count(job.letters as i64, "dead letter");
         println!("{}  redrives {letters} of job {}", job.job_id, job.original_job);
     }
     if let Some(job) = redriven.first() {
-        eprintln!("workers run it; without one: windlass worker --job {}", job.job_id);
+        eprintln!(
+            "a running worker will process it; if none runs: windlass worker --job {}",
+            job.job_id
+        );
     }
     Ok(())
 }

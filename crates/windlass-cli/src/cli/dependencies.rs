@@ -10,7 +10,7 @@ use windlass_store::LinkedJob;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "A rule is a `[[dependencies]]` in windlass.toml; a request has `--after ID`.
+    after_help = "Rules are `[[dependencies]]` in windlass.toml; a single job can wait with `--after ID`.
 
 Examples:
   windlass dependencies        the rules, and the jobs they wait for
@@ -85,7 +85,7 @@ async fn list(engine: &Engine, as_json: bool) -> Result<()> {
             here.is_none_or(|arrival| arrival.status != JobStatus::Completed)
         };
         let missing: Vec<_> = join_point.rule.after.iter().filter(missing).collect();
-        println!("\n{} waits for its parents, with {}:", join_point.rule.job, join_point.agreed);
+        println!("\n{} waits for its parents for {}:", join_point.rule.job, join_point.agreed);
         for (job_type, arrival) in join_point.arrived.arrived() {
             println!("  ended    {job_type}  {}  {}", print::status(arrival.status), arrival.job);
         }

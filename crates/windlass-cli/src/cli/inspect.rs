@@ -17,7 +17,7 @@ pub(super) struct JobsArgs {
     /// Only in this status
     #[arg(long)]
     status: Option<JobStatus>,
-    /// The most jobs to list
+    /// Maximum number of jobs to list
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Only jobs older than this one, for the next page
@@ -60,7 +60,7 @@ pub(super) struct ChunksArgs {
     /// Only after this chunk, for the next page
     #[arg(long, value_name = "CHUNK")]
     after: Option<i64>,
-    /// The most chunks to list
+    /// Maximum number of chunks to list
     #[arg(long, default_value_t = 100)]
     limit: u32,
     /// Print JSON

@@ -45,7 +45,7 @@ pub(crate) struct Cli {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", default_value = "windlass.toml")]
     config: PathBuf,
-    /// Log more: -v successes too, -vv every step
+    /// Log more: -v info, -vv debug; `serve` and `worker` start at info
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Log errors only, and show no progress
@@ -97,7 +97,7 @@ enum Command {
     Output(output::Args),
     /// Cancel a job
     Cancel(steer::Args),
-    /// Pause a job: no new chunk is started
+    /// Pause a job: its chunks stop after their current commit
     Pause(steer::Args),
     /// Resume a paused job
     Resume(steer::Args),

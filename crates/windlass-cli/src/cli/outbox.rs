@@ -9,10 +9,10 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(
     after_help = "Applications put requests into the outbox of a connection with `outbox = true`.
-`windlass serve` and `windlass worker` submit them. A request stays here until then, or while it is refused."
+`windlass serve` and `windlass worker` submit them. A request leaves the outbox when it is submitted; a refused one stays and is retried."
 )]
 pub(super) struct Args {
-    /// The most requests to list per connection
+    /// Maximum number of requests to list per connection
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
     /// Print JSON
@@ -50,7 +50,8 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         println!("connection {name}:");
         let mut table = print::table(&["ID", "TYPE", "CREATED", "ATTEMPTS", "NEXT ATTEMPT", "WHY"]);
         for row in waiting {
-            let why = row.error.as_deref().unwrap_or("waiting for a relay");
+            let why =
+                row.error.as_deref().unwrap_or("waiting for `windlass serve` or `windlass worker`");
             table.add_row([
                 row.id.to_string(),
                 row.job_type.clone(),

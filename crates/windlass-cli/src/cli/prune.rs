@@ -34,7 +34,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "deleted {}, {}, {}, {}, {}; {} kept without chunks",
+        "deleted {}, {}, {}, {}, {}; {} kept, with only their chunks deleted",
         print::count(pruned.jobs as i64, "job"),
         print::count(pruned.chunks as i64, "chunk"),
         print::count(pruned.ledger_rows as i64, "ledger row"),

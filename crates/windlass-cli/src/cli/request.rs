@@ -31,22 +31,22 @@ pub(super) struct RequestArgs {
     /// A claim of the submitter, for job types with source.claims: --claim county=Kent
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
-    /// Run after this job has ended; may be repeated
+    /// Run after this job has completed (see --on-failed); may be repeated
     #[arg(long, value_name = "ID")]
     after: Vec<JobId>,
-    /// What to do if a job of --after failed or was cancelled: block, run or cancel
+    /// If a job of --after fails or is cancelled: keep waiting (block), run, or cancel
     #[arg(long, value_name = "WHAT", value_parser = on_failed)]
     on_failed: Option<OnFailed>,
     /// Priority 0 to 9; higher runs first
     #[arg(long, value_name = "N")]
     priority: Option<u8>,
-    /// The same request with the same key is the same job
+    /// Idempotency key: submitting the same request again returns the existing job
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// The number of segments that are planned in parallel
     #[arg(long, value_name = "N")]
     parallel_segments: Option<u32>,
-    /// Stop each segment after this many items
+    /// Plan at most this many items in each segment, for trial runs
     #[arg(long, value_name = "N")]
     max_items_per_segment: Option<u64>,
 }

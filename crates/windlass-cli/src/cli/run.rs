@@ -84,7 +84,7 @@ pub(super) async fn work_to_end(
         return Ok(exit::of(job.status));
     }
     eprintln!(
-        "stopped: {} completed, {} handed back with their commits kept; continue with \
+        "stopped: {} completed, {} interrupted, whose commits are kept; continue with \
          `windlass worker --job {}`",
         print::count(stats.completed as i64, "chunk"),
         stats.handed_back,

@@ -33,7 +33,9 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let scope = if engine.config().auth.is_some() { "" } else { ", on this machine only" };
     let mut service = Service::builder(engine).shutdown_on(async move {
         interrupt.wait().await;
-        eprintln!("stopping: commits and requests in progress finish; unfinished chunks are handed back");
+        eprintln!(
+            "stopping: commits and requests in progress finish; unfinished chunks are handed back"
+        );
     });
     if let Some(slots) = args.concurrency {
         service = service.concurrency(slots.into());

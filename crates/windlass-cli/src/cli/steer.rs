@@ -40,14 +40,17 @@ pub(super) async fn run(args: Args, config: &Path, action: Action) -> Result<Exi
     println!("{}  {}  {}", print::status(job.status), job.job_type, job.id);
     if let (Action::Retry, chunks) = (action, &job.chunks) {
         println!(
-            "{} will run again; {} completed before",
+            "{} will run again; {} already completed",
             print::count(chunks.total - chunks.completed - chunks.cancelled, "chunk"),
             print::number(chunks.completed)
         );
     }
     match action {
         Action::Resume | Action::Retry => {
-            println!("workers run it; without one: windlass worker --job {}", job.id);
+            println!(
+                "a running worker will process it; if none runs: windlass worker --job {}",
+                job.id
+            );
         }
         Action::Pause => println!("chunks in progress are handed back after their current commit"),
         Action::Cancel => {

@@ -58,7 +58,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     handle.shutdown();
     let stats = working.await?;
     eprintln!(
-        "stopped: {} completed, {} handed back, {} failed, {} lost to other workers",
+        "stopped: {} completed, {} handed back, {} failed, {} taken over by other workers",
         print::count(stats.completed as i64, "chunk"),
         stats.handed_back,
         stats.failed,

@@ -17,6 +17,6 @@ impl Catalog for DynamodbConnection {
     }
 
     async fn measure(&self, _: &str) -> Result<Option<f64>> {
-        Err(Problem::field(Code::Source, "health", "DynamoDB runs no statements").into())
+        Err(Problem::field(Code::Source, "health", "DynamoDB does not support SQL").into())
     }
 }

@@ -84,6 +84,7 @@ fn cells(record: &Record, columns: &[Column]) -> Vec<Value> {
 }
 
 fn no_statements(field: &str) -> ConnectorError {
-    let detail = "DynamoDB runs no statements; use step.export, or a step that answers per item";
+    let detail =
+        "DynamoDB does not support SQL; use step.export, step.handler, step.command or step.http";
     Problem::field(Code::Source, field, detail).into()
 }

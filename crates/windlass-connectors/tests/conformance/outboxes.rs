@@ -171,7 +171,7 @@ async fn an_empty_list_of_items_makes_no_job(db: Db) {
 
 async fn invalid_requests_are_refused_in_the_transaction(db: Db) {
     prepared(&db).await;
-    let large = format!("{{\"params\": {{\"a\": \"{}\"}}}}", "x".repeat(Request::MOST_BYTES));
+    let large = format!("{{\"params\": {{\"a\": \"{}\"}}}}", "x".repeat(Request::MAX_BYTES));
     for (job_type, request, postgres, sqlite) in [
         ("J", "[1]", "request is no JSON object", "request_is_a_json_object"),
         ("J", "{\"items\": 1}", "items is no list", "items_is_a_list"),
@@ -193,7 +193,7 @@ async fn invalid_requests_are_refused_in_the_transaction(db: Db) {
         assert!(message.contains(expected), "{shown}: {message}");
     }
     let big = Request {
-        items: Some(vec![json!({"id": "x".repeat(Request::MOST_BYTES)})]),
+        items: Some(vec![json!({"id": "x".repeat(Request::MAX_BYTES)})]),
         ..Request::new("J")
     };
     let error = put(&db, &[big], true).await.unwrap_err();

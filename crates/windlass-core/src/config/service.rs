@@ -57,7 +57,7 @@ impl Default for Server {
 
 /// Larger than the largest request with line breaks and spaces, so that the limit of requests reports the
 /// error.
-const DEFAULT_BODY: usize = 2 * Request::MOST_BYTES;
+const DEFAULT_BODY: usize = 2 * Request::MAX_BYTES;
 
 /// The shortest timeout; clients on slow networks need at least this.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);

@@ -97,7 +97,7 @@ fn a_request_that_is_too_large_is_refused_with_both_figures() {
         ..Request::new("J")
     };
     let around = serde_json::to_string(&with(0)).unwrap().len();
-    let most = Request::MOST_BYTES;
+    let most = Request::MAX_BYTES;
     with(most - around).check_size().unwrap();
     let error = with(most - around + 1).check_size().unwrap_err().to_string();
     assert!(error.contains("8388609") && error.contains("8388608"), "{error}");

@@ -11,7 +11,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     connection.create_scalar_function("windlass_cell", 1, flags, |context| {
         let document: String = context.get(0)?;
         read(&document).ok_or_else(|| {
-            Error::UserFunctionError(format!("`{document}` is no cell of a batch").into())
+            Error::UserFunctionError(format!("`{document}` is not a valid cell of a batch").into())
         })
     })
 }

@@ -156,7 +156,7 @@ impl ChunkRunner {
     /// the chunk. This is not a failure of the work, so no attempt is counted.
     async fn suspend_job_type(self, reason: &str, wait: Duration) -> LeaseOutcome {
         let job_type = &self.job.definition().name;
-        let reason = format!("suspended, retried automatically: {reason}");
+        let reason = format!("job type suspended, retried automatically: {reason}");
         match self.lease.store().suspend(job_type, &reason, wait).await {
             Ok(true) => tracing::warn!(%job_type, ?wait, "{reason}"),
             // Another chunk has suspended it already.
@@ -209,7 +209,7 @@ impl ChunkRunner {
             Ok(()) | Err(ConnectorError::LeaseLost) => {}
             Err(error) => {
                 let chunk = self.lease().chunk;
-                tracing::warn!(%chunk, %error, "failed to clear the mark of the chunk's rows");
+                tracing::warn!(%chunk, %error, "failed to clear the `step.mark` column of the chunk's rows");
             }
         }
     }

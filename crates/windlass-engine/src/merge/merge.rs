@@ -92,7 +92,7 @@ async fn merge_all(
                 }
                 None => tracing::info!(
                     job = %job.snapshot.id,
-                    "result not loaded: the request is partial, and `load.replace` does not cover its filters"
+                    "result not loaded: the request has ids, a limit or filters that `load.replace` does not cover"
                 ),
             }
         }
@@ -376,7 +376,7 @@ pub(crate) async fn confirm_lease(engine: &Engine, lease: SegmentLease) -> Resul
 fn lock_as_unavailable(error: ConnectorError) -> ConnectorError {
     match error.class() {
         Some(ErrorClass::Retry) => {
-            let why = format!("the transaction of an earlier merge still locks the load: {error}");
+            let why = format!("another transaction still holds the lock of this load: {error}");
             windlass_drivers::Error::new(ErrorClass::Connection, why).into()
         }
         _ => error,

@@ -113,7 +113,9 @@ fn outputs(
     if let Some(load) = &definition.load {
         let place = format!("{} on {}", load.table, load.connection);
         match root.is_none_or(|root| merge::is_partial(definition, root)) {
-            true => add("Not loaded: the request was partial", place, None, None),
+            true => {
+                add("Not loaded: the request covered only part of the source", place, None, None)
+            }
             false => add("Loaded into", place, rows, None),
         }
     }

@@ -213,7 +213,7 @@ fn reason(what: &str, row: Option<&Ledger>, epoch: i64, nonce: i64) -> String {
     };
     format!(
         "the store was restored to an older state: the ledger row of {what} is {ledger}, but the store \
-         leases it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then \
+         leased it at epoch {epoch} (nonce {nonce:016x}); start a worker with --after-restore, then \
          resume the job"
     )
 }

@@ -161,7 +161,9 @@ impl Availability {
         });
         let (name, lasted) = (&self.name, begun.elapsed());
         if outage.is_none() {
-            tracing::warn!("lost a connection to database `{name}`, which is available: {error}");
+            tracing::warn!(
+                "a connection to database `{name}` was lost, but the database responds; reconnecting: {error}"
+            );
             return;
         }
         tracing::warn!("database `{name}` available again after {lasted:.1?}");

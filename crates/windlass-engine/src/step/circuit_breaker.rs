@@ -68,7 +68,7 @@ impl CircuitBreaker {
         if state.failures < limit {
             return StepError::Batch(error);
         }
-        let reason = format!("the step only fails; last error: {}", error.message);
+        let reason = format!("the step failed repeatedly; last error: {}", error.message);
         if state.openings >= MAX_OPENINGS {
             *state = State::default();
             return StepError::Fatal(reason);

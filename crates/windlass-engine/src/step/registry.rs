@@ -188,7 +188,8 @@ fn with_secrets(
         && !endpoint.headers.is_empty()
     {
         let detail = format!(
-            "the job was submitted for {}, but this process's windlass.toml has the headers for {}",
+            "the job calls {}, but step.http in this process's windlass.toml is {}, so its headers are not \
+             sent; restore the URL or submit the job again",
             endpoint.origin(),
             here.origin()
         );

@@ -187,11 +187,11 @@ fn detail(row: &ChunkRow, key: &[String]) -> Markup {
                     (number(row.items)) ": " (number(counts.processed)) " processed, "
                     (number(counts.skipped)) " skipped, " (count(counts.dead, "dead letter", "dead letters"))
                 }),
-                ("Records", html! { (describe(&row.key_set, key)) }),
+                ("Keys", html! { (describe(&row.key_set, key)) }),
                 ("Worker", html! { (row.worker.as_deref().unwrap_or("–")) }),
                 ("Started", when(row.started_at)),
                 ("Finished", when(row.finished_at)),
-                ("Attempts", html! { (attempts(row)) }),
+                ("Leases", html! { (leases(row)) }),
             ]))
             @if let Some(error) = &row.error { p.problem { (error) } }
         }
@@ -199,9 +199,9 @@ fn detail(row: &ChunkRow, key: &[String]) -> Markup {
 }
 
 /// How often a chunk was leased, failed, and lost its lease.
-fn attempts(row: &ChunkRow) -> String {
-    let mut text = count(row.epoch, "lease", "leases");
-    for (times, outcome) in [(row.attempts, "failed"), (row.losses, "lost")] {
+fn leases(row: &ChunkRow) -> String {
+    let mut text = row.epoch.to_string();
+    for (times, outcome) in [(row.attempts, "failed"), (row.losses, "expired or taken over")] {
         if times > 0 {
             text += &format!(", {times} {outcome}");
         }

@@ -232,7 +232,7 @@ pub(super) fn progress(job: &Job) -> Markup {
     html! {
         @match job.phase {
             _ if job.items.total == 0 && job.status != Completed => "No items planned yet",
-            Some(Phase::Planning) => { (number(job.items.done())) " of " (total) " planned so far" },
+            Some(Phase::Planning) => { (number(job.items.done())) " finished; " (total) " planned so far" },
             _ => { strong { (percent(job)) " %" } " · " (number(job.items.done())) " of " (total) },
         }
     }

@@ -36,7 +36,7 @@ struct State {
 }
 
 /// EventBridge's limit for the entries of one request.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 impl EventBus {
     /// A bus whose rule matches this source and type, and invokes this function.
@@ -96,7 +96,7 @@ impl EventBus {
 impl State {
     fn put(self: Arc<State>, parts: Parts, body: Bytes) -> Response<Body> {
         assert_eq!(target(&parts.headers), "AWSEvents.PutEvents");
-        assert!(body.len() <= MOST_BYTES, "{} bytes in one request", body.len());
+        assert!(body.len() <= MAX_BYTES, "{} bytes in one request", body.len());
         let call: Json = serde_json::from_slice(&body).expect("the request is not JSON");
         let entries = call["Entries"].as_array().expect("the request has no entries");
         assert!((1..=10).contains(&entries.len()), "{} entries in one request", entries.len());

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// The largest request that a test makes.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// A server that stops when this handle is dropped.
 pub(super) struct Served {
@@ -41,7 +41,7 @@ where
         async move {
             let (parts, body) = request.into_parts();
             let body =
-                axum::body::to_bytes(body, MOST_BYTES).await.expect("failed to read a request");
+                axum::body::to_bytes(body, MAX_BYTES).await.expect("failed to read a request");
             answer(parts, body).await
         }
     });

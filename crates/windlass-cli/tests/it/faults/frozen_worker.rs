@@ -47,7 +47,7 @@ async fn a_worker_frozen_past_its_leases_commits_nothing() {
     // A shutdown waits for current work, so after it the worker has tried all its commits.
     sleeper.term();
     let slept = sleeper.wait().await.ok();
-    assert!(!slept.stderr.contains(" 0 lost to other workers"), "{}", slept.stderr);
+    assert!(!slept.stderr.contains(" 0 taken over by other workers"), "{}", slept.stderr);
     data.raised_once(ROWS).await;
     sandbox.prove(&id).await;
 }

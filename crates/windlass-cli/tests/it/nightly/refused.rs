@@ -42,7 +42,7 @@ async fn a_report_to_a_full_disk_fails_and_a_retry_makes_it_from_the_existing_pa
     assert_eq!(files(&fixture, "reports"), [""; 0]);
     let before = fixture.sandbox.chunks(&id).await;
     let retried = fixture.sandbox.run(&format!("retry {id}")).await.ok();
-    let skipped = format!("0 chunks will run again; {} completed before", before.len());
+    let skipped = format!("0 chunks will run again; {} already completed", before.len());
     assert!(said(&retried).contains(&skipped), "{retried:?}");
     fixture.work(&id).await;
     assert_eq!(fixture.sandbox.chunks(&id).await, before, "no chunk was run again");
@@ -72,7 +72,7 @@ async fn an_endpoint_that_starts_to_refuse_fails_the_remaining_chunks_and_a_retr
     let done = before.iter().filter(|chunk| chunk["status"] == "COMPLETED").count();
     assert!(done >= 3 && done < before.len(), "{done} of {}", before.len());
     let retried = fixture.sandbox.run(&format!("retry {export}")).await.ok();
-    let counts = format!("{} chunks will run again; {done} completed before", before.len() - done);
+    let counts = format!("{} chunks will run again; {done} already completed", before.len() - done);
     assert!(said(&retried).contains(&counts), "{retried:?} has no `{counts}`");
     fixture.work(&export).await;
     for (before, after) in before.iter().zip(fixture.sandbox.chunks(&export).await) {

@@ -66,7 +66,7 @@ async fn a_retry_runs_the_failed_chunks_and_reports_what_it_skips() {
     fixture.bank.run("UPDATE transactions SET memo = 'mended' WHERE memo = 'broken'").await;
     let before = fixture.sandbox.chunks(&id).await;
     let retried = fixture.sandbox.run(&format!("retry {id}")).await.ok();
-    let counts = format!("2 chunks will run again; {} completed before", before.len() - 2);
+    let counts = format!("2 chunks will run again; {} already completed", before.len() - 2);
     assert!(said(&retried).contains(&counts), "{retried:?}");
     fixture.work(&id).await;
     let after = fixture.sandbox.chunks(&id).await;

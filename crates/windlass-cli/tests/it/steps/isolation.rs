@@ -40,7 +40,7 @@ async fn a_program_that_fails_on_everything_pauses_its_job() {
     assert_eq!(worked.code, Some(4), "{worked:?}");
     let job = sandbox.job(&id).await;
     assert_eq!((&job["status"], &job["items"]["dead"]), (&"PAUSED".into(), &0.into()));
-    assert!(text(&job["error"]).contains("the step only fails"), "{job:#}");
+    assert!(text(&job["error"]).contains("the step failed repeatedly"), "{job:#}");
     data.untouched().await;
     std::fs::remove_file(sandbox.path("broken")).unwrap();
     sandbox.run(&format!("resume {id}")).await.ok();

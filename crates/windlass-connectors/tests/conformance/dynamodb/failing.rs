@@ -101,8 +101,8 @@ async fn tables_are_described_and_validated() {
         validate(&mut job_type, &table).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     for (toml, expected) in [
-        ("step.sql = \"DELETE FROM t WHERE {chunk}\"", "runs no statements"),
-        ("step.map = \"SELECT 1 FROM {source} WHERE {chunk}\"", "runs no statements"),
+        ("step.sql = \"DELETE FROM t WHERE {chunk}\"", "does not support SQL"),
+        ("step.map = \"SELECT 1 FROM {source} WHERE {chunk}\"", "does not support SQL"),
         ("step.refresh = true", "step.version"),
         (
             "step.refresh = true\nstep.version = \"version\"\nsource.where = \"kind = 1\"",

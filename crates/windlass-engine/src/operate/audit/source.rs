@@ -157,8 +157,8 @@ impl SourceCheck {
                 false => "",
             };
             findings.not_judged(format!(
-                "rows were inserted, deleted or moved while the job ran: it read {}{shared}",
-                self.before.describe("than were planned")
+                "rows were inserted, deleted or moved while the job ran: {}{shared}",
+                self.before.describe("between planning and reading")
             ));
         }
         // Processing may remove rows from the source.
@@ -171,10 +171,10 @@ impl SourceCheck {
                 None => "",
             };
             findings.not_judged(format!(
-                "rows were inserted, deleted or moved{why} since the job read them: the source has \
+                "rows were inserted, deleted or moved{why} since the job read them: \
                  {}; a row may have moved into a chunk that was already read, so that the job missed \
                  it",
-                since.describe("than were read")
+                since.describe("since")
             ));
         }
         let drift = Drift {
@@ -271,7 +271,7 @@ impl RowDifference {
     }
 
     /// `3 rows more and 1 fewer than were planned (chunks 2, 7)`
-    fn describe(&self, than: &str) -> String {
+    fn describe(&self, when: &str) -> String {
         let Drift { appeared, disappeared } = self.drift;
         let chunks: Vec<String> = self.chunks.iter().map(i64::to_string).collect();
         let chunks = match (chunks.is_empty(), self.more_chunks) {
@@ -280,7 +280,7 @@ impl RowDifference {
                 format!(" (chunks {}{})", chunks.join(", "), if more { ", …" } else { "" })
             }
         };
-        format!("{appeared} more and {disappeared} fewer {than}{chunks}")
+        format!("{appeared} appeared and {disappeared} disappeared {when}{chunks}")
     }
 }
 

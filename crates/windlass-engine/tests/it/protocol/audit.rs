@@ -122,9 +122,9 @@ const LEDGER: [Mutation; 7] = [
 
 /// Changes for a source of which all rows were planned.
 const SOURCE: [Mutation; 3] = [
-    app("visits", "DELETE FROM visits WHERE id = 5", "0 more and 1 fewer"),
-    app("visits", "INSERT INTO visits (id) VALUES (9)", "1 more and 0 fewer"),
-    app("visits", "UPDATE visits SET id = 9 WHERE id = 40", "1 more and 1 fewer"),
+    app("visits", "DELETE FROM visits WHERE id = 5", "0 appeared and 1 disappeared"),
+    app("visits", "INSERT INTO visits (id) VALUES (9)", "1 appeared and 0 disappeared"),
+    app("visits", "UPDATE visits SET id = 9 WHERE id = 40", "1 appeared and 1 disappeared"),
 ];
 
 /// Thirty visits with gaps between their ids.
@@ -228,7 +228,7 @@ pub(crate) async fn a_filter(fixture: EngineFixture) {
         let left =
             app("visits", "UPDATE visits SET year = 1, county = 'x' WHERE id = 5", "1 fewer");
         // Moves a row from the last chunk of its value to the first.
-        let moved = app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 more and 1 fewer");
+        let moved = app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 appeared and 1 disappeared");
         let source = [&SOURCE[0], &moved, &inserted, &left];
         let all = CHUNKS.iter().chain(&LEDGER).chain(source);
         only_proven_unchanged(&fixture, &engine, &done, all).await;
@@ -398,7 +398,7 @@ pub(crate) async fn a_row_that_moves_behind_the_cursor(fixture: EngineFixture) {
     let audit = engine.audit(done.id).await.unwrap();
     assert_eq!(audit.verdict, Verdict::CannotBeJudged, "{audit:#?}");
     let said = reasons(&audit);
-    assert!(said.contains("while the job ran: it read 0 more and 1 fewer"), "{said}");
+    assert!(said.contains("while the job ran: 0 appeared and 1 disappeared"), "{said}");
     assert_eq!(audit.drift, Some(Drift { appeared: 1, disappeared: 1 }));
 }
 

@@ -157,7 +157,7 @@ pub(crate) async fn a_statement_that_chunk_does_not_bind_is_refused_at_submit(
     let sql = "step.sql = \"UPDATE visits SET year = 1 WHERE {chunk} OR year = 2020\"";
     let engine = fixture.engine(&job(sql, "")).await;
     let refused = engine.submit(request(), Engine::local_identity()).await.unwrap_err().to_string();
-    assert!(refused.contains("is not bound by {chunk}"), "{refused}");
+    assert!(refused.contains("is not restricted by {chunk}"), "{refused}");
 }
 
 on_each!(

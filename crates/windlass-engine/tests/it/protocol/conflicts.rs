@@ -4,7 +4,7 @@
 use crate::protocol::common::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use windlass_core::step::MOST_CONFLICTS;
+use windlass_core::step::MAX_CONFLICTS;
 use windlass_core::{Job, JobStatus};
 use windlass_engine::{Engine, Verdict};
 
@@ -53,7 +53,7 @@ pub(crate) async fn a_conflict_may_be_a_dead_letter(fixture: EngineFixture) {
 pub(crate) async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(fixture: EngineFixture) {
     let engine = contested(&fixture, "", u32::MAX).await;
     let done = complete(&engine).await;
-    let bound = i64::from(MOST_CONFLICTS);
+    let bound = i64::from(MAX_CONFLICTS);
     assert_eq!(counts(&done), (0, 0, ROWS, bound * ROWS));
     assert_eq!(keys(&letters(&engine, done.id).await).len() as i64, ROWS);
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);

@@ -100,7 +100,7 @@ impl EngineFixture {
 
     /// The text of a windlass.toml with these job types.
     pub(crate) fn toml(&self, jobs: &str) -> String {
-        // DynamoDB runs no statements, so the step increments a version instead. moto is slow, so short leases
+        // DynamoDB does not support SQL, so the step increments a version instead. moto is slow, so short leases
         // must be longer.
         #[cfg(feature = "dynamodb")]
         let jobs = &match self.app {
