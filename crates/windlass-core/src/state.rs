@@ -112,6 +112,10 @@ status! {
         DeadLetters = "dead-letters",
         /// No worker can run the work that waits.
         NoWorker = "no-worker",
+        /// The circuit breaker has suspended a job type, because its step is unavailable.
+        Suspended = "suspended",
+        /// Requests in an outbox are refused.
+        OutboxRefused = "outbox-refused",
     }
 }
 

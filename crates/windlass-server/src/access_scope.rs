@@ -86,6 +86,13 @@ impl App {
         Ok(self.engine.store().alerts(&filter).await?)
     }
 
+    /// An alert, or 404 if the caller may not see it.
+    pub(crate) async fn alert(&self, caller: &Caller, id: Uuid) -> ApiResult<Alert> {
+        let filter = AlertFilter { id: Some(id), limit: 1, ..AlertFilter::default() };
+        let found = self.alerts(caller, filter).await?.pop();
+        found.ok_or_else(|| ApiError::not_found("alert", id))
+    }
+
     /// Restricts a filter to the dead letters that the caller may see and act on.
     pub(crate) fn restrict(&self, caller: &Caller, filter: DeadLetterFilter) -> DeadLetterFilter {
         let (job_types, submitted_by) = self.scope(caller);

@@ -30,6 +30,12 @@ pub struct Alert {
     pub at: DateTime<Utc>,
     /// When the condition ended.
     pub cleared_at: Option<DateTime<Utc>>,
+    /// What ended the condition.
+    pub cleared_reason: Option<String>,
+    /// When a person has acknowledged it.
+    pub acknowledged_at: Option<DateTime<Utc>>,
+    /// Who has acknowledged it.
+    pub acknowledged_by: Option<String>,
     /// The status of its delivery.
     pub delivery: Delivery,
     /// The number of delivery attempts.
@@ -105,6 +111,10 @@ pub struct AlertFilter {
     pub job_types: Option<Vec<String>>,
     /// About jobs of this submitter.
     pub submitted_by: Option<String>,
+    /// This alert.
+    pub id: Option<Uuid>,
+    /// Neither acknowledged nor over.
+    pub open: bool,
     /// Older than this alert, for the next page.
     pub before: Option<Uuid>,
     /// At most this many; zero means 50.

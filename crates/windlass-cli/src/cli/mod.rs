@@ -113,7 +113,7 @@ enum Command {
     Schedules(schedules::Args),
     /// Show which jobs run after which
     Dependencies(dependencies::Args),
-    /// List alerts and their delivery
+    /// List alerts and their delivery, and acknowledge them
     Alerts(alerts::Args),
     /// List worker processes
     Workers(control::WorkersArgs),

@@ -24,6 +24,9 @@ pub struct Alerts {
     /// How long work may wait without a worker that can run it, before an alert is raised.
     #[serde(with = "humantime_serde")]
     pub no_worker: Duration,
+    /// How long a job type may be suspended by its circuit breaker, before an alert is raised.
+    #[serde(with = "humantime_serde")]
+    pub suspended: Duration,
     /// Its line in the file.
     #[serde(skip)]
     pub line: usize,
@@ -38,6 +41,7 @@ impl Default for Alerts {
             on: AlertKind::ALL.to_vec(),
             dead_letters: 100,
             no_worker: Duration::from_secs(300),
+            suspended: Duration::from_secs(60),
             line: 0,
         }
     }
@@ -157,6 +161,7 @@ mod tests {
             ("on = [\"sometimes\"]".to_owned(), "sometimes"),
             ("dead_letters = -1".to_owned(), "line 3"),
             ("no_worker = \"soon\"".to_owned(), "line 3"),
+            ("suspended = \"long\"".to_owned(), "line 3"),
             ("channel = 1".to_owned(), "channel"),
         ] {
             let message = refusals(&format!("\n[alerts]\n{line}\n"));

@@ -1,7 +1,7 @@
 //! The routes of the API, one file per topic. The first extractor of each handler is the permission that
 //! it requires.
 
-mod alerts;
+pub(crate) mod alerts;
 pub(crate) mod controls;
 pub(crate) mod dead_letters;
 pub(crate) mod dependencies;
@@ -39,6 +39,7 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(dead_letters::redrive))
         .routes(routes!(dead_letters::ignore))
         .routes(routes!(alerts::list))
+        .routes(routes!(alerts::acknowledge))
         .routes(routes!(controls::list))
         .routes(routes!(controls::set_job_type_limits))
         .routes(routes!(controls::set_job_limits))

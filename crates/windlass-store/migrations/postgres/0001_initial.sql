@@ -274,28 +274,33 @@ CREATE TABLE windlass_triggers (
     available_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- Alerts, one row per occurrence. A condition (too many dead letters, no worker) has its job type as
--- subject for as long as it lasts. One that has not lasted long enough has no `raised_at`.
+-- Alerts, one row per occurrence. A condition (too many dead letters, no worker) has the same subject
+-- for as long as it lasts. One that has not lasted long enough has no `raised_at`.
 CREATE TABLE windlass_alerts (
-    id            uuid PRIMARY KEY,
-    kind          text NOT NULL,
-    subject       text NOT NULL,
-    job_type      text NOT NULL,
-    job_id        uuid,
-    submitter     text,
-    message       text NOT NULL,
-    details       text NOT NULL,
-    threshold     bigint,
+    id               uuid PRIMARY KEY,
+    kind             text NOT NULL,
+    subject          text NOT NULL,
+    job_type         text NOT NULL,
+    job_id           uuid,
+    submitter        text,
+    message          text NOT NULL,
+    details          text NOT NULL,
+    threshold        bigint,
     -- When the condition began, and when it was last seen.
-    since         timestamptz NOT NULL,
-    seen_at       timestamptz NOT NULL,
-    raised_at     timestamptz,
-    cleared_at    timestamptz,
-    delivery      text NOT NULL,
-    attempts      bigint NOT NULL DEFAULT 0,
-    next_at       timestamptz NOT NULL,
-    delivered_at  timestamptz,
-    error         text
+    since            timestamptz NOT NULL,
+    seen_at          timestamptz NOT NULL,
+    raised_at        timestamptz,
+    -- When the condition ended, and what ended it.
+    cleared_at       timestamptz,
+    cleared_reason   text,
+    -- When a person has acknowledged it, and who.
+    acknowledged_at  timestamptz,
+    acknowledged_by  text,
+    delivery         text NOT NULL,
+    attempts         bigint NOT NULL DEFAULT 0,
+    next_at          timestamptz NOT NULL,
+    delivered_at     timestamptz,
+    error            text
 );
 CREATE UNIQUE INDEX windlass_alerts_occurrence ON windlass_alerts (kind, subject);
 CREATE INDEX windlass_alerts_newest ON windlass_alerts (raised_at, id);

@@ -260,28 +260,33 @@ CREATE TABLE windlass_triggers (
     available_at  INTEGER NOT NULL
 ) STRICT;
 
--- Alerts, one row per occurrence. A condition (too many dead letters, no worker) has its job type as
--- subject for as long as it lasts. One that has not lasted long enough has no `raised_at`.
+-- Alerts, one row per occurrence. A condition (too many dead letters, no worker) has the same subject
+-- for as long as it lasts. One that has not lasted long enough has no `raised_at`.
 CREATE TABLE windlass_alerts (
-    id            TEXT PRIMARY KEY NOT NULL,
-    kind          TEXT NOT NULL,
-    subject       TEXT NOT NULL,
-    job_type      TEXT NOT NULL,
-    job_id        TEXT,
-    submitter     TEXT,
-    message       TEXT NOT NULL,
-    details       TEXT NOT NULL,
-    threshold     INTEGER,
+    id               TEXT PRIMARY KEY NOT NULL,
+    kind             TEXT NOT NULL,
+    subject          TEXT NOT NULL,
+    job_type         TEXT NOT NULL,
+    job_id           TEXT,
+    submitter        TEXT,
+    message          TEXT NOT NULL,
+    details          TEXT NOT NULL,
+    threshold        INTEGER,
     -- When the condition began, and when it was last seen.
-    since         INTEGER NOT NULL,
-    seen_at       INTEGER NOT NULL,
-    raised_at     INTEGER,
-    cleared_at    INTEGER,
-    delivery      TEXT NOT NULL,
-    attempts      INTEGER NOT NULL DEFAULT 0,
-    next_at       INTEGER NOT NULL,
-    delivered_at  INTEGER,
-    error         TEXT
+    since            INTEGER NOT NULL,
+    seen_at          INTEGER NOT NULL,
+    raised_at        INTEGER,
+    -- When the condition ended, and what ended it.
+    cleared_at       INTEGER,
+    cleared_reason   TEXT,
+    -- When a person has acknowledged it, and who.
+    acknowledged_at  INTEGER,
+    acknowledged_by  TEXT,
+    delivery         TEXT NOT NULL,
+    attempts         INTEGER NOT NULL DEFAULT 0,
+    next_at          INTEGER NOT NULL,
+    delivered_at     INTEGER,
+    error            TEXT
 ) STRICT;
 CREATE UNIQUE INDEX windlass_alerts_occurrence ON windlass_alerts (kind, subject);
 CREATE INDEX windlass_alerts_newest ON windlass_alerts (raised_at, id);

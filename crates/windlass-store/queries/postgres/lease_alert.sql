@@ -13,5 +13,6 @@ UPDATE windlass_alerts a
 SET attempts = a.attempts + 1, next_at = clock_timestamp() + $1 * interval '1 millisecond'
 FROM due d
 WHERE a.id = d.id
-RETURNING a.id, a.kind, a.job_type, a.job_id, a.message, a.details, a.raised_at, a.cleared_at, a.delivery,
+RETURNING a.id, a.kind, a.job_type, a.job_id, a.message, a.details, a.raised_at, a.cleared_at,
+    a.cleared_reason, a.acknowledged_at, a.acknowledged_by, a.delivery,
     a.attempts, a.next_at, a.delivered_at, a.error

@@ -1,5 +1,5 @@
 -- Lists the first $2 jobs that failed or exceeded their budget in the last $1 milliseconds and have
--- no alert for it yet.
+-- no alert for it yet. A job that failed because of its budget is listed once.
 -- Lock: none.
 -- Index: windlass_jobs_failed, windlass_jobs_exceeded; windlass_alerts_occurrence.
 SELECT kind, id, job_type, submitter, error, at,
@@ -7,7 +7,7 @@ SELECT kind, id, job_type, submitter, error, at,
 FROM (
     SELECT 'job-failed' AS kind, id, job_type, submitter, error, finished_at AS at
     FROM windlass_jobs
-    WHERE status = 'FAILED'
+    WHERE status = 'FAILED' AND (exceeded_at IS NULL OR exceeded_at < finished_at)
     UNION ALL
     SELECT 'budget-exceeded', id, job_type, submitter, error, exceeded_at
     FROM windlass_jobs

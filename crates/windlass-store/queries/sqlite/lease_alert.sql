@@ -12,5 +12,6 @@ WHERE id = (
     ORDER BY next_at
     LIMIT 1
 )
-RETURNING id, kind, job_type, job_id, message, details, raised_at, cleared_at, delivery, attempts, next_at,
+RETURNING id, kind, job_type, job_id, message, details, raised_at, cleared_at,
+    cleared_reason, acknowledged_at, acknowledged_by, delivery, attempts, next_at,
     delivered_at, error

@@ -1,4 +1,5 @@
--- Records that a job has exceeded its failure budget.
+-- Records that a job has exceeded its failure budget. Runs after the job was paused or failed, so that a
+-- failure by the budget has a time of at least `finished_at`.
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_jobs SET exceeded_at = CAST(unixepoch('subsec') * 1000 AS INTEGER) WHERE id = ?1

@@ -39,11 +39,23 @@ impl AlertStore for PostgresStore {
         self.read(sql!("open_alerts"), params![kind.as_str()], rows::condition).await
     }
 
-    async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()> {
+    async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool> {
         let tx = self.begin().await?;
         tx.execute(sql!("remove_condition"), params![kind.as_str(), subject]).await?;
-        tx.execute(sql!("clear_alert"), params![kind.as_str(), subject]).await?;
-        Ok(tx.commit().await?)
+        let params = params![kind.as_str(), subject, clean(reason)];
+        let cleared = tx.execute(sql!("clear_alert"), params).await?;
+        tx.commit().await?;
+        Ok(cleared > 0)
+    }
+
+    async fn acknowledge_alert(&self, id: Uuid, by: &str) -> Result<bool> {
+        Ok(self.execute(sql!("acknowledge_alert"), params![id, clean(by)]).await? > 0)
+    }
+
+    async fn has_recovered(&self, job_type: &str) -> Result<bool> {
+        let read = |row: &Row| row.flag("recovered");
+        let found = self.read_first(sql!("has_recovered"), params![job_type], read).await?;
+        Ok(found.unwrap_or(true))
     }
 
     async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>> {
@@ -75,7 +87,8 @@ impl AlertStore for PostgresStore {
 
     async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>> {
         let (by, types) = (filter.submitted_by.as_deref(), texts(filter.job_types.as_deref()));
-        let params = params![by, filter.before, list_limit(filter.limit), types];
+        let params =
+            params![by, filter.before, list_limit(filter.limit), types, filter.id, filter.open];
         self.read(sql!("list_alerts"), params, rows::alert).await
     }
 

@@ -181,8 +181,8 @@ async fn advance_job(
     if transitions::has_budget(&job, progress.counts.dead) {
         let dead = tx.query_one(sql!("count_dead_items"), params![job.id]).await?.int("dead")?;
         if let Some(transition) = transitions::check_budget(&job, dead) {
-            tx.execute(sql!("record_exceeded_budget"), params![job.id]).await?;
             advance::apply(tx, &mut job, &transition).await?;
+            tx.execute(sql!("record_exceeded_budget"), params![job.id]).await?;
         }
     }
     advance::advance(tx, &mut job).await

@@ -42,13 +42,24 @@ impl AlertStore for SqliteStore {
         self.query(sql!("open_alerts"), [kind.as_str()], |row| rows::condition(row)).await
     }
 
-    async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()> {
-        let params = (kind.as_str(), subject.to_owned());
+    async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool> {
+        let (kind, subject, reason) = (kind.as_str(), subject.to_owned(), clean(reason));
         let clear = move |tx: &Transaction<'_>| {
-            tx.execute(sql!("remove_condition"), params.clone())?;
-            tx.execute(sql!("clear_alert"), params)
+            tx.execute(sql!("remove_condition"), (kind, subject.clone()))?;
+            tx.execute(sql!("clear_alert"), (kind, subject, reason))
         };
-        self.write(clear).await.map(drop)
+        Ok(self.write(clear).await? > 0)
+    }
+
+    async fn acknowledge_alert(&self, id: Uuid, by: &str) -> Result<bool> {
+        let params = (id.to_string(), clean(by));
+        Ok(self.execute(sql!("acknowledge_alert"), params).await? > 0)
+    }
+
+    async fn has_recovered(&self, job_type: &str) -> Result<bool> {
+        let params = [job_type.to_owned()];
+        let found = self.query_opt(sql!("has_recovered"), params, |row| row.flag("recovered"));
+        Ok(found.await?.unwrap_or(true))
     }
 
     async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>> {
@@ -92,7 +103,9 @@ impl AlertStore for SqliteStore {
     async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>> {
         let before = filter.before.map(|id| id.to_string());
         let types = filter.job_types.as_ref().map(serde_json::to_string).transpose()?;
-        let params = (filter.submitted_by.clone(), before, list_limit(filter.limit), types);
+        let (by, limit) = (filter.submitted_by.clone(), list_limit(filter.limit));
+        let id = filter.id.map(|id| id.to_string());
+        let params = (by, before, limit, types, id, filter.open);
         self.query(sql!("list_alerts"), params, |row| rows::alert(row)).await
     }
 

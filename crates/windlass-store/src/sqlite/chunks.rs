@@ -187,8 +187,8 @@ fn advance_job(
     if transitions::has_budget(&job, progress.counts.dead) {
         let dead = tx.query_one(sql!("count_dead_items"), [&id], |row| row.int("dead"))?;
         if let Some(transition) = transitions::check_budget(&job, dead) {
-            tx.execute(sql!("record_exceeded_budget"), [&id])?;
             advance::apply(tx, &mut job, &transition)?;
+            tx.execute(sql!("record_exceeded_budget"), [&id])?;
         }
     }
     advance::advance(tx, &mut job)

@@ -16,8 +16,16 @@ pub trait AlertStore: Send + Sync {
     async fn raise_alert(&self, alert: &NewAlert) -> Result<bool>;
     /// Lists the subjects and thresholds of conditions of this kind that are recorded or raised.
     async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>>;
-    /// Ends a condition. When it occurs again, a new alert is raised.
-    async fn clear_alert(&self, kind: AlertKind, subject: &str) -> Result<()>;
+    /// Ends a condition with a reason. If the alert was raised and is posted, its end is posted too.
+    /// When the condition occurs again, a new alert is raised. Returns true when this call ended a raised
+    /// alert.
+    async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool>;
+    /// Records that a person has seen an alert. Returns false when there is no such alert, or it was
+    /// acknowledged before.
+    async fn acknowledge_alert(&self, id: Uuid, by: &str) -> Result<bool>;
+    /// Whether a job type is no longer suspended: a chunk or a job of this type completed after the
+    /// suspension, or no job of this type can run.
+    async fn has_recovered(&self, job_type: &str) -> Result<bool>;
     /// Lists jobs that failed or exceeded their budget within this time and have no alert for it
     /// yet, oldest first.
     async fn occurrences(&self, within: Duration, limit: u32) -> Result<Vec<Occurrence>>;

@@ -22,6 +22,10 @@ both!(
     an_alert_is_leased_once_and_again_when_the_lease_expires,
     an_undeliverable_alert_is_given_up,
     alerts_are_listed_by_submitter_and_deleted_by_age,
+    the_end_of_a_posted_alert_is_posted,
+    an_alert_is_acknowledged_once,
+    a_job_that_failed_by_its_budget_is_listed_once,
+    a_suspended_job_type_has_recovered_when_a_chunk_completes,
 );
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -73,8 +77,8 @@ async fn a_recurring_condition_raises_a_new_alert(fixture: StoreFixture) {
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "it still holds");
     let open = fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap();
     assert_eq!(open, [("REFRESH".to_owned(), 3)]);
-    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
-    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH", "it is over").await.unwrap();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH", "it is over").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
     assert!(fixture.store.raise_alert(&no_worker).await.unwrap(), "it occurred again");
     let cleared: Vec<_> = all(&fixture).await.iter().map(|a| a.cleared_at.is_some()).collect();
@@ -104,9 +108,9 @@ async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixt
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
     assert_eq!(all(&fixture).await.len(), 1);
 
-    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH", "it is over").await.unwrap();
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
-    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH").await.unwrap();
+    fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH", "it is over").await.unwrap();
     assert!(fixture.store.open_alerts(AlertKind::NoWorker).await.unwrap().is_empty());
     assert_eq!(all(&fixture).await.len(), 1, "it ended before it was raised");
 }
@@ -301,4 +305,84 @@ async fn alerts_are_listed_by_submitter_and_deleted_by_age(fixture: StoreFixture
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(fixture.store.remove_alerts(Duration::ZERO).await.unwrap(), 1);
     assert_eq!(all(&fixture).await.len(), 2, "one is being delivered, one still holds");
+}
+
+async fn the_end_of_a_posted_alert_is_posted(fixture: StoreFixture) {
+    let clear = async |reason| {
+        let cleared = fixture.store.clear_alert(AlertKind::NoWorker, "REFRESH", reason).await;
+        cleared.unwrap()
+    };
+    fixture.store.raise_alert(&condition(1, Duration::ZERO)).await.unwrap();
+    let leased = fixture.store.lease_alert(MINUTE).await.unwrap().unwrap();
+    assert!(clear("a worker has started").await);
+    assert!(!clear("again").await, "it is over already");
+    // The delivery that began before the end does not settle the end.
+    let late = fixture.store.settle_alert(leased.id, 1, None, MINUTE, WEEK).await.unwrap();
+    assert_eq!(late, None);
+    let end = fixture.store.lease_alert(MINUTE).await.unwrap().unwrap();
+    assert_eq!((end.id, end.cleared_reason.as_deref()), (leased.id, Some("a worker has started")));
+    assert!(end.cleared_at.is_some());
+    let settled = fixture.store.settle_alert(end.id, end.attempts, None, MINUTE, WEEK).await;
+    assert_eq!(settled.unwrap(), Some(Delivery::Delivered));
+    assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None);
+
+    let logged = NewAlert { post: false, ..condition(1, Duration::ZERO) };
+    fixture.store.raise_alert(&logged).await.unwrap();
+    assert!(clear("over").await);
+    assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None, "it is not posted");
+}
+
+async fn an_alert_is_acknowledged_once(fixture: StoreFixture) {
+    let no_worker = condition(0, MINUTE);
+    fixture.store.raise_alert(&no_worker).await.unwrap();
+    fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
+    let open = AlertFilter { open: true, ..AlertFilter::default() };
+    let [found] = fixture.store.alerts(&open).await.unwrap().try_into().unwrap();
+    assert!(fixture.store.acknowledge_alert(found.id, "ada").await.unwrap());
+    assert!(!fixture.store.acknowledge_alert(found.id, "bob").await.unwrap());
+    assert!(!fixture.store.acknowledge_alert(uuid::Uuid::nil(), "bob").await.unwrap());
+    assert!(fixture.store.alerts(&open).await.unwrap().is_empty());
+    let one = AlertFilter { id: Some(found.id), ..AlertFilter::default() };
+    let shown = fixture.store.alerts(&one).await.unwrap().remove(0);
+    assert_eq!(shown.acknowledged_by.as_deref(), Some("ada"));
+    assert!(shown.acknowledged_at.is_some() && shown.cleared_at.is_none());
+    let other = AlertFilter { id: Some(uuid::Uuid::nil()), ..AlertFilter::default() };
+    assert!(fixture.store.alerts(&other).await.unwrap().is_empty());
+}
+
+async fn a_job_that_failed_by_its_budget_is_listed_once(fixture: StoreFixture) {
+    let failures = json!({ "failures": { "budget": 0, "on_exceeded": "fail" } });
+    let job = fixture.planned_as(job_with(failures, Request::new("REFRESH")), 2).await;
+    let chunk = fixture.lease(job, 1).await.remove(0);
+    fixture.store.complete(chunk.lease, &with_dead(1), &[]).await.unwrap();
+    assert_eq!(fixture.job(job).await.status, windlass_core::JobStatus::Failed);
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::BudgetExceeded, job)]);
+    // A later failure for another reason is a failure of its own.
+    fixture.store.retry(job).await.unwrap();
+    fail(&fixture, job).await;
+    assert_eq!(raise_all(&fixture).await, [(AlertKind::JobFailed, job)]);
+}
+
+async fn a_suspended_job_type_has_recovered_when_a_chunk_completes(fixture: StoreFixture) {
+    let has_recovered = async || fixture.store.has_recovered("REFRESH").await.unwrap();
+    assert!(has_recovered().await, "it was never suspended");
+    let job = fixture.planned(2).await;
+    let chunk = fixture.lease(job, 1).await.remove(0);
+    fixture.store.suspend("REFRESH", "the service is down", MINUTE).await.unwrap();
+    assert!(!has_recovered().await);
+    let now = match fixture.is_sqlite() {
+        true => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        false => "clock_timestamp()",
+    };
+    fixture.run(&format!("UPDATE windlass_controls SET suspended_until = {now}")).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert!(!has_recovered().await, "nothing has completed since");
+    fixture.store.complete(chunk.lease, &done(1), &[]).await.unwrap();
+    assert!(has_recovered().await);
+    fixture.store.suspend("REFRESH", "down again", MINUTE).await.unwrap();
+    fixture.run(&format!("UPDATE windlass_controls SET suspended_until = {now}")).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert!(!has_recovered().await);
+    fixture.store.pause(job, None).await.unwrap();
+    assert!(has_recovered().await, "no job can run");
 }

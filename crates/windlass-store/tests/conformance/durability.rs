@@ -183,7 +183,11 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     };
     log.durable("an alert", store.raise_alert(&alert)).await;
     assert_eq!(store.alerts(&AlertFilter::default()).await.unwrap().len(), 1);
-    log.durable("an alert is over", store.clear_alert(AlertKind::DeadLetters, "REFRESH")).await;
+    log.durable(
+        "an alert is over",
+        store.clear_alert(AlertKind::DeadLetters, "REFRESH", "handled"),
+    )
+    .await;
 }
 
 fn only_of(job: windlass_core::JobId) -> windlass_store::Capabilities {

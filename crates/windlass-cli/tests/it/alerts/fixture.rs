@@ -15,12 +15,15 @@ pub(crate) fn alerts(port: u16, more: &str) -> String {
     )
 }
 
-/// A job type whose items all fail, so that it exceeds its budget, and one that succeeds.
+/// A job type whose items all fail, so that it exceeds its budget, one that succeeds, and one whose table can be changed
+/// so that it fails.
 pub(crate) fn jobs() -> String {
+    let fails = "[jobs.FAIL]\nsource.connection = \"app\"\nsource.table = \"lines\"\n\
+                 step.sql = \"UPDATE lines SET amount = amount + 1 WHERE {chunk}\"\n";
     let breaks =
         job("BREAK", "UPDATE accounts SET amount = 1 / (amount - amount) WHERE {chunk}", 10);
     let raises = job("RAISE", "UPDATE accounts SET amount = amount + 1 WHERE {chunk}", 10);
-    format!("{breaks}failures = {{ budget = 0, on_exceeded = \"fail\" }}\n{raises}")
+    format!("{breaks}failures = {{ budget = 0, on_exceeded = \"fail\" }}\n{raises}{fails}")
 }
 
 /// A job type whose handler no worker has.
@@ -52,7 +55,19 @@ pub(crate) async fn kinds(sandbox: &CliSandbox) -> Vec<String> {
     kinds
 }
 
-/// Submits a job that fails, and waits for its end.
+/// Submits a job that fails because a column of its table is renamed, and waits for its end.
+pub(crate) async fn fail_one(sandbox: &CliSandbox, data: &Data) -> String {
+    data.run("CREATE TABLE lines (id bigint PRIMARY KEY NOT NULL, amount bigint NOT NULL)").await;
+    data.run("INSERT INTO lines VALUES (1, 1)").await;
+    sandbox.run("stop FAIL").await.ok();
+    let id = sandbox.submit("FAIL").await;
+    data.run("ALTER TABLE lines RENAME COLUMN amount TO total").await;
+    sandbox.run("start FAIL").await.ok();
+    sandbox.until(&id, "FAILED", |job| job["status"] == "FAILED").await;
+    id
+}
+
+/// Submits a job that exceeds its budget, and waits for its end.
 pub(crate) async fn break_one(sandbox: &CliSandbox) -> String {
     // With one chunk the counts are deterministic: the job fails with the first chunk over budget.
     let id = sandbox.submit("BREAK --parallel-segments 1").await;

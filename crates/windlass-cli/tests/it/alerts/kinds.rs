@@ -1,6 +1,6 @@
 //! Each kind of alert is raised once per occurrence, with any number of servers.
 
-use crate::alerts::fixture::{break_one, kinds, listed, sandbox, serve, unworkable};
+use crate::alerts::fixture::{break_one, fail_one, kinds, listed, sandbox, serve, unworkable};
 use crate::alerts::webhook_receiver::Receiver;
 use crate::common::{Data, eventually};
 
@@ -13,7 +13,8 @@ async fn each_kind_is_raised_once_by_two_servers() {
     sandbox.run("schedules").await.ok();
     data.run("UPDATE windlass_schedules SET next_at = clock_timestamp() - interval '1 hour'").await;
     let _servers = [serve(&sandbox), serve(&sandbox)];
-    let failed = break_one(&sandbox).await;
+    let exceeded = break_one(&sandbox).await;
+    let failed = fail_one(&sandbox, &data).await;
     let mut expected =
         vec!["budget-exceeded", "dead-letters", "deadline-at-risk", "job-failed", "no-worker"];
     eventually("all kinds are received", async || receiver.kinds() == expected).await;
@@ -21,9 +22,16 @@ async fn each_kind_is_raised_once_by_two_servers() {
         let alert = post.json();
         let about_a_job = !alert["jobId"].is_null();
         match alert["kind"].as_str().unwrap() {
-            "job-failed" | "budget-exceeded" => {
-                assert_eq!(alert["jobId"], failed.as_str());
+            "job-failed" => assert_eq!(alert["jobId"], failed.as_str()),
+            "budget-exceeded" => {
+                assert_eq!(alert["jobId"], exceeded.as_str());
                 assert_eq!(alert["details"]["items"]["dead"], 3, "{alert:#}");
+                let message = alert["message"].as_str().unwrap();
+                assert_eq!(message.matches("budget exceeded").count(), 1, "{message}");
+                assert!(
+                    message.contains("of BREAK failed: failure budget exceeded: 3"),
+                    "{message}"
+                );
             }
             "dead-letters" => {
                 assert_eq!((&alert["details"]["letters"], about_a_job), (&3.into(), false));
@@ -37,7 +45,7 @@ async fn each_kind_is_raised_once_by_two_servers() {
 
     // Both servers have checked many times before the next failure, and raised nothing else.
     break_one(&sandbox).await;
-    expected.extend(["budget-exceeded", "job-failed"]);
+    expected.extend(["budget-exceeded"]);
     expected.sort();
     eventually("the second failure", async || receiver.kinds() == expected).await;
 
@@ -48,8 +56,9 @@ async fn each_kind_is_raised_once_by_two_servers() {
         alerts.iter().any(|a| a["kind"] == "dead-letters" && !a["clearedAt"].is_null())
     };
     eventually("the alert is cleared", over).await;
+    eventually("its end is posted", async || receiver.cleared() == ["dead-letters"]).await;
     break_one(&sandbox).await;
-    expected.extend(["budget-exceeded", "dead-letters", "job-failed"]);
+    expected.extend(["budget-exceeded", "dead-letters"]);
     expected.sort();
     eventually("letters again", async || receiver.kinds() == expected).await;
     assert_eq!(kinds(&sandbox).await, expected);

@@ -70,9 +70,18 @@ impl Receiver {
 
     /// The sorted kinds of the received alerts; repeated ids count once.
     pub(crate) fn kinds(&self) -> Vec<String> {
+        self.kinds_where(|alert| alert["clearedAt"].is_null())
+    }
+
+    /// The sorted kinds of the received ends of alerts; repeated ids count once.
+    pub(crate) fn cleared(&self) -> Vec<String> {
+        self.kinds_where(|alert| !alert["clearedAt"].is_null())
+    }
+
+    fn kinds_where(&self, counts: impl Fn(&Json) -> bool) -> Vec<String> {
         let posts = self.posts();
-        let by_id: BTreeMap<_, _> =
-            posts.iter().map(|post| (post.headers["webhook-id"].clone(), post.json())).collect();
+        let all = posts.iter().map(|post| (post.headers["webhook-id"].clone(), post.json()));
+        let by_id: BTreeMap<_, _> = all.filter(|(_, alert)| counts(alert)).collect();
         let mut kinds: Vec<_> =
             by_id.values().map(|alert| crate::common::text(&alert["kind"])).collect();
         kinds.sort();

@@ -1,10 +1,10 @@
-//! Raises alerts for scheduled jobs that have missed or will probably miss their deadline.
+//! Raises alerts for scheduled jobs that have missed or will probably miss their deadline, and ends them.
 
 use super::detect::job_summary;
 use crate::Result;
 use crate::engine::Engine;
 use crate::submit::scheduler::SCHEDULER;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use std::time::Duration;
 use windlass_core::{AlertKind, Job, JobId};
@@ -12,12 +12,18 @@ use windlass_store::NewAlert;
 
 /// Jobs checked per round, oldest first.
 const MAX_JOBS: u32 = 200;
+/// The alert of a running job ends when the job is projected to end before its deadline by this part
+/// of the remaining time, so that a small change of the rate does not raise and end it in turn.
+const MARGIN: i32 = 10;
 
 impl Engine {
     /// Finds scheduled jobs that have passed their deadline, or will at their present rate. The deadline
     /// is that of the definition the job was submitted with, not of this process's configuration.
     pub(super) async fn find_late_jobs(&self) -> Result<()> {
         let now = self.store().now().await?;
+        for (subject, _) in self.store().open_alerts(AlertKind::DeadlineAtRisk).await? {
+            self.clear_deadline(&subject, now).await?;
+        }
         for id in self.store().open_jobs(SCHEDULER, MAX_JOBS).await? {
             if let Some(deadline) = self.deadline(id).await?
                 && let Some(job) = self.store().job(id).await?.filter(|job| !job.status.is_final())
@@ -59,10 +65,46 @@ impl Engine {
             job_type: job.job_type,
             job: Some((job.id, job.submitted_by)),
             details,
-            threshold: None,
+            threshold: Some(0),
             sustained_for: Duration::ZERO,
             post: self.config().alerts.posts(kind),
         })
         .await
     }
+
+    /// Ends the alert of a job that has ended, or that will end well before its deadline.
+    async fn clear_deadline(&self, subject: &str, now: DateTime<Utc>) -> Result<()> {
+        let Some((id, deadline)) = parse_subject(subject) else { return Ok(()) };
+        let reason = match self.store().job(id).await? {
+            None => format!("job {id} was deleted"),
+            Some(job) if job.status.is_final() => {
+                let ended = job.finished_at.unwrap_or(now);
+                let side = if ended > deadline { "after" } else { "before" };
+                let by = (ended - deadline).abs().to_std().unwrap_or_default();
+                let by = Duration::from_secs(by.as_secs());
+                format!(
+                    "job {id} of {} ended {} {by:?} {side} its deadline",
+                    job.job_type, job.status
+                )
+            }
+            Some(job) => match job.projected_end(now) {
+                Some(end) if end + margin(end - now) < deadline => {
+                    format!("job {id} of {} is projected to end in time, at {end}", job.job_type)
+                }
+                _ => return Ok(()),
+            },
+        };
+        self.clear(AlertKind::DeadlineAtRisk, subject, &reason).await
+    }
+}
+
+/// The time by which a job must be ahead of its deadline.
+fn margin(remaining: TimeDelta) -> TimeDelta {
+    remaining.max(TimeDelta::zero()) / MARGIN
+}
+
+/// The job and the deadline of an alert.
+fn parse_subject(subject: &str) -> Option<(JobId, DateTime<Utc>)> {
+    let (job, deadline) = subject.split_once('@')?;
+    Some((job.parse().ok()?, DateTime::from_timestamp_millis(deadline.parse().ok()?)?))
 }

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_core::{AlertKind, Job};
+use windlass_core::{AlertKind, Job, JobStatus};
 use windlass_store::{NewAlert, Occurrence, Unleasable};
 
 /// Failures older than this raise no alert. Alerts are kept for longer, so that none is raised twice.
@@ -23,14 +23,20 @@ impl Engine {
     pub(super) async fn find_failures(&self) -> Result<()> {
         for found in self.store().occurrences(DETECTION_WINDOW, MAX_OCCURRENCES).await? {
             let job = self.store().job(found.job).await?;
+            let status = job.as_ref().map(|job| job.status);
             let mut details = job.as_ref().map_or_else(|| json!({}), job_summary);
             details["happenedAt"] = json!(found.at);
             let Occurrence { kind, subject, job, job_type, submitted_by, error, .. } = found;
-            let what = match kind {
-                AlertKind::BudgetExceeded => "exceeded its failure budget",
+            let has_failed = status == Some(JobStatus::Failed);
+            // The error of a job that exceeded its budget says so.
+            let what = match (kind, has_failed, &error) {
+                (AlertKind::BudgetExceeded, false, Some(_)) => "was paused",
+                (AlertKind::BudgetExceeded, false, None) => "exceeded its failure budget",
                 _ => "failed",
             };
             let why = error.map(|error| format!(": {}", truncate(&error))).unwrap_or_default();
+            let alerts = &self.config().alerts;
+            let post = alerts.posts(kind) || has_failed && alerts.posts(AlertKind::JobFailed);
             self.raise(NewAlert {
                 kind,
                 subject,
@@ -40,7 +46,7 @@ impl Engine {
                 details,
                 threshold: None,
                 sustained_for: Duration::ZERO,
-                post: self.config().alerts.posts(kind),
+                post,
             })
             .await?;
         }
@@ -58,8 +64,11 @@ impl Engine {
         let counts: BTreeMap<_, _> =
             self.store().count_dead_letters(most.saturating_add(1)).await?.into_iter().collect();
         for (job_type, above) in &open {
-            if counts.get(job_type).copied().unwrap_or_default() <= *above {
-                self.store().clear_alert(kind, job_type).await?;
+            let letters = counts.get(job_type).copied().unwrap_or_default();
+            if letters <= *above {
+                let count = count(letters, "open dead letter", "open dead letters");
+                let reason = format!("{job_type} has {count}, within the limit of {above}");
+                self.clear(kind, job_type, &reason).await?;
             }
         }
         let known = |job_type: &String| open.iter().any(|(known, _)| known == job_type);
@@ -85,7 +94,8 @@ impl Engine {
         let unleasable = self.store().unleasable().await?;
         for (job_type, _) in self.store().open_alerts(kind).await? {
             if unleasable.iter().all(|found| found.job_type != job_type) {
-                self.store().clear_alert(kind, &job_type).await?;
+                let reason = format!("{job_type} has a worker, or no waiting jobs");
+                self.clear(kind, &job_type, &reason).await?;
             }
         }
         let after = self.config().alerts.no_worker;
@@ -107,7 +117,7 @@ impl Engine {
     }
 
     /// An alert that stays open while a number of a job type is above the limit.
-    fn condition(
+    pub(super) fn condition(
         &self,
         kind: AlertKind,
         job_type: String,
@@ -135,7 +145,7 @@ pub(super) fn job_summary(job: &Job) -> Json {
 }
 
 /// Truncates an error, because alerts are read on small screens.
-fn truncate(text: &str) -> String {
+pub(super) fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_ERROR_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -143,6 +153,6 @@ fn truncate(text: &str) -> String {
 }
 
 /// A number with the form of its noun.
-fn count(n: i64, one: &str, many: &str) -> String {
+pub(super) fn count(n: i64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }

@@ -5,18 +5,21 @@
 
 mod deadline;
 mod detect;
+mod outbox;
+mod suspended;
 mod webhook;
 
 use crate::Result;
 use crate::engine::Engine;
 use std::time::{Duration, Instant};
 use webhook::Webhook;
-use windlass_core::Delivery;
+use windlass_core::{AlertKind, Delivery};
 use windlass_store::{Alert, NewAlert};
 
 /// How often failures are looked up.
 const DETECT_INTERVAL: Duration = Duration::from_secs(2);
-/// How often running jobs are compared with their deadlines. Less often, because it sums up their chunks.
+/// How often running jobs are compared with their deadlines, and outboxes are read. Less often, because
+/// this sums up chunks and queries the databases of applications.
 const DEADLINE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often alerts to post are looked up.
 const POST_INTERVAL: Duration = Duration::from_secs(1);
@@ -47,13 +50,18 @@ impl Engine {
         }
     }
 
-    /// Raises all alerts that are due now, deadlines only if asked. Each alert is raised once, however
-    /// often this is called.
+    /// Raises all alerts that are due now and ends those that are over; deadlines and outboxes only if
+    /// asked. Each alert is raised once, however often this is called.
     pub async fn raise_alerts(&self, deadlines: bool) -> Result<()> {
         self.find_failures().await?;
         self.find_dead_letters().await?;
         self.find_unleasable().await?;
-        if deadlines { self.find_late_jobs().await } else { Ok(()) }
+        self.find_suspended().await?;
+        if deadlines {
+            self.find_late_jobs().await?;
+            self.find_refused_requests().await?;
+        }
+        Ok(())
     }
 
     /// Raises an alert, and logs it if it is new.
@@ -62,6 +70,14 @@ impl Engine {
             let NewAlert { kind, job_type, job, message, .. } = alert;
             let job = job.map(|(id, _)| tracing::field::display(id));
             tracing::warn!(%kind, job_type, job, "alert: {message}");
+        }
+        Ok(())
+    }
+
+    /// Ends a condition, and logs that if its alert was raised.
+    async fn clear(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<()> {
+        if self.store().clear_alert(kind, subject, reason).await? {
+            tracing::info!(%kind, "alert cleared: {reason}");
         }
         Ok(())
     }

@@ -36,14 +36,18 @@ impl Webhook {
 
     /// Posts an alert. Only the status of the response matters; its body is not read.
     pub(super) async fn post(&self, alert: &Alert) -> Result<(), String> {
-        let (id, timestamp) = (alert.id.to_string(), Utc::now().timestamp());
+        // The end of an alert is a message of its own.
+        let end = if alert.cleared_at.is_some() { "-cleared" } else { "" };
+        let (id, timestamp) = (format!("{}{end}", alert.id), Utc::now().timestamp());
         let body = json!({
-            "id": id,
+            "id": alert.id,
             "kind": alert.kind,
             "jobType": alert.job_type,
             "jobId": alert.job_id,
             "message": alert.message,
             "at": alert.at,
+            "clearedAt": alert.cleared_at,
+            "clearedReason": alert.cleared_reason,
             "details": alert.details,
         });
         let body = body.to_string();
