@@ -61,8 +61,8 @@ impl Effect {
 pub struct WriteItem {
     /// Its key.
     pub key: Key,
-    /// The version it was read at.
-    pub version: Value,
+    /// The guard it was read with.
+    pub guard: Value,
     /// What changes.
     pub change: Change,
     /// The record that the change was computed from, stored if the item becomes a dead letter.
@@ -81,7 +81,7 @@ pub struct Committed {
 }
 
 impl WriteItem {
-    /// The consequence of a version conflict: the item is deferred for another try, dead, or skipped
+    /// The consequence of a conflict: the item is deferred for another try, dead, or skipped
     /// (`None`). Adds the conflict and the outcome to the counts.
     pub fn conflicted(self, on_conflict: OnConflict, counts: &mut Counts) -> Option<DeferredItem> {
         counts.conflicts += 1;
@@ -101,7 +101,7 @@ impl WriteItem {
             state,
             attempts: self.attempts,
             conflicts,
-            error: format!("version conflict: another writer changed the record {conflicts} times"),
+            error: format!("conflict: another writer changed the record {conflicts} times"),
             context: serde_json::Value::Null,
             record: if dead { self.record.to_json() } else { serde_json::Value::Null },
             wait: Duration::ZERO,

@@ -32,7 +32,7 @@ impl InlineSource {
             let key = key_of(&item, key).map_err(|(field, why)| {
                 Problem::field(Code::Request, format!("items{field}"), why)
             })?;
-            Ok(Item { key, version: Value::Null, record: record(item, &mut columns) })
+            Ok(Item { key, guard: Value::Null, record: record(item, &mut columns) })
         });
         let mut items = read.collect::<Result<Vec<Item>>>()?;
         items.sort_by(|left, right| compare(&left.key, &right.key));

@@ -1,5 +1,6 @@
 //! Collects rows of [`statement::select`] as items, up to a number of bytes.
 
+use crate::guard;
 use crate::key_check::{check_read, copy_column};
 use crate::sql::Dialect;
 use crate::statement::{self, ColumnPositions};
@@ -12,6 +13,8 @@ pub(crate) struct ItemReader<'a> {
     scope: &'a Scope,
     columns: Columns,
     positions: ColumnPositions,
+    /// Whether each row has a guard behind its columns.
+    guarded: bool,
     /// Whether each row ends with its number among the rows of its key.
     numbered: bool,
     bytes_left: usize,
@@ -26,6 +29,7 @@ impl<'a> ItemReader<'a> {
             scope,
             columns: statement::columns_of(scope),
             positions: ColumnPositions::of(scope),
+            guarded: guard::expression(dialect, scope, None).is_some(),
             numbered: copy_column(dialect, scope).is_some(),
             bytes_left: bytes,
             items: Vec::new(),
@@ -38,9 +42,14 @@ impl<'a> ItemReader<'a> {
         self.columns.len()
     }
 
+    /// The position of the row's guard, if the rows have one.
+    pub(crate) fn guard_position(&self) -> Option<usize> {
+        self.guarded.then_some(self.columns.len())
+    }
+
     /// The position of the row's number among the rows of its key, if the rows have one.
     pub(crate) fn copy_position(&self) -> Option<usize> {
-        self.numbered.then_some(self.columns.len())
+        self.numbered.then_some(self.columns.len() + usize::from(self.guarded))
     }
 
     /// The positions of the key columns.
@@ -54,8 +63,13 @@ impl<'a> ItemReader<'a> {
     }
 
     /// Adds a row. Breaks when the byte limit is reached.
-    pub(crate) fn push(&mut self, values: Vec<Value>, copy: i64) -> Result<ControlFlow<()>> {
-        let (key, version) = (self.positions.key(&values), self.positions.version(&values));
+    pub(crate) fn push(
+        &mut self,
+        values: Vec<Value>,
+        guard: Value,
+        copy: i64,
+    ) -> Result<ControlFlow<()>> {
+        let key = self.positions.key(&values);
         // Checks the row after the last one too: if it has the same key, no batch would contain it.
         check_read(self.scope, self.items.last().map(|item| &item.key), &key, copy)?;
         if self.bytes_left == 0 {
@@ -64,7 +78,7 @@ impl<'a> ItemReader<'a> {
         }
         let record = Record::new(self.columns.clone(), values);
         self.bytes_left = self.bytes_left.saturating_sub(record.size());
-        self.items.push(Item { key, version, record });
+        self.items.push(Item { key, guard, record });
         Ok(ControlFlow::Continue(()))
     }
 

@@ -27,6 +27,7 @@ pub mod dynamodb;
 mod emitted;
 mod error;
 mod fan_in;
+mod guard;
 mod history;
 mod inline_source;
 mod item_reader;

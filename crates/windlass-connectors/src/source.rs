@@ -150,13 +150,14 @@ pub struct ScanSegment {
     pub of: u32,
 }
 
-/// One record with its key and its version.
+/// One record with its key and its guard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// Its key.
     pub key: Key,
-    /// The value of the version column. Null when the job type has no version column.
-    pub version: Value,
+    /// What an update of the record compares: its version, or what identifies the state of its row. Null
+    /// when the job updates no records.
+    pub guard: Value,
     /// The record.
     pub record: Record,
 }

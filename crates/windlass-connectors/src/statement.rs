@@ -1,5 +1,6 @@
 //! The statements for a key set: select, count, the step's own, and the mark.
 
+use crate::guard;
 use crate::key_check::copy_column;
 use crate::predicate::{Bounds, push_chunk, push_key_set, relation};
 use crate::sql::{Dialect, Sql, inner};
@@ -9,7 +10,8 @@ use windlass_core::{
     Column, ColumnType, Counts, Fragment, KeySet, Keys, StepKind, Template, Value,
 };
 
-/// Selects all columns of a key set's records, in key order, and [`copy_column`] where there is one.
+/// Selects all columns of a key set's records, in key order, then the guard and [`copy_column`] where there
+/// are such.
 pub(crate) fn select<'a>(
     dialect: Dialect,
     scope: &'a Scope,
@@ -22,6 +24,8 @@ pub(crate) fn select<'a>(
         format!("{} AS windlass_{n}", dialect.render(column, &dialect.quote(&column.name)))
     };
     let mut columns: Vec<String> = scope.table.columns.iter().enumerate().map(named).collect();
+    let guard = guard::expression(dialect, scope, None);
+    columns.extend(guard.map(|guard| format!("{guard} AS {}", guard::NAME)));
     columns.extend(copy_column(dialect, scope));
     let text = format!("SELECT {} FROM {} WHERE ", columns.join(", "), relation(dialect, scope));
     let mut sql = Sql::new(dialect, text);
@@ -213,10 +217,12 @@ pub(crate) fn step<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) 
             }
         }
         (StepKind::Refresh, _) => {
+            let unchanged = scope.table.rewritable.as_deref().map(|column| dialect.quote(column));
+            let unchanged = unchanged.map(|column| format!("{column} = {column}"));
             let missing = || job_type.problem("step.version", "is missing");
-            let version = dialect.quote(job_type.step.version.as_deref().ok_or_else(missing)?);
-            let table = relation(dialect, scope);
-            sql.push(format!("UPDATE {table} SET {version} = {version} + 1 WHERE "));
+            let set =
+                guard::raise_version(dialect, scope, None).or(unchanged).ok_or_else(missing)?;
+            sql.push(format!("UPDATE {} SET {set} WHERE ", relation(dialect, scope)));
             push_chunk(&mut sql, scope, key_set, None);
         }
         _ => {
@@ -292,20 +298,16 @@ fn param(params: &Params, name: &str) -> Value {
     params.get(name).cloned().map_or(Value::Null, Value::from_json)
 }
 
-/// The positions of the key columns and of the version among the table's columns.
+/// The positions of the key columns among the table's columns.
 pub(crate) struct ColumnPositions {
     key: Vec<Option<usize>>,
-    version: Option<usize>,
 }
 
 impl ColumnPositions {
     pub(crate) fn of(scope: &Scope) -> ColumnPositions {
         let position =
             |name: &String| scope.table.columns.iter().position(|column| column.name == *name);
-        ColumnPositions {
-            key: scope.key().iter().map(position).collect(),
-            version: scope.job_type.step.version.as_ref().and_then(position),
-        }
+        ColumnPositions { key: scope.key().iter().map(position).collect() }
     }
 
     /// The positions of the key columns.
@@ -319,11 +321,6 @@ impl ColumnPositions {
         windlass_core::Key(
             self.key.iter().map(|position| value(position).unwrap_or(Value::Null)).collect(),
         )
-    }
-
-    /// The version of a record with these values.
-    pub(crate) fn version(&self, values: &[Value]) -> Value {
-        self.version.and_then(|n| values.get(n)).cloned().unwrap_or(Value::Null)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sql::quote;
 use windlass_core::config::names;
-use windlass_core::{Column, ColumnType, JobType, Problem, StepKind, Table};
+use windlass_core::{Column, ColumnType, Guard, JobType, Problem, StepKind, Table};
 
 /// Checks a job type against its table, and returns every problem with its solution. Takes the primary
 /// key where the job type names no key.
@@ -114,6 +114,14 @@ impl Validation<'_> {
                           raise a version";
             self.refuse("step.version", detail.to_owned());
         }
+        if let Some(guard @ (Guard::Xmin | Guard::Columns)) = step.guard {
+            let detail = format!(
+                "`{}` is not supported by DynamoDB, whose updates compare a version; name a numeric \
+                 attribute in step.version",
+                guard.name()
+            );
+            self.refuse("step.guard", detail);
+        }
         if job_type.reduce.is_some() && job_type.reduce_in.is_none() {
             let detail = "DynamoDB does not support SQL; name another connection in reduce_in";
             self.refuse("reduce", detail.to_owned());
@@ -215,7 +223,23 @@ impl Validation<'_> {
     }
 
     fn check_step(&mut self) {
-        let step = &self.job_type.step;
+        let (step, table) = (&self.job_type.step, &self.table.name);
+        if step.guard == Some(Guard::Xmin) && !self.table.has_xmin {
+            let detail = format!(
+                "the rows of `{table}` have no xmin: only tables of PostgreSQL have it, views and \
+                 foreign tables do not; use step.guard = \"columns\" or name a step.version"
+            );
+            self.refuse("step.guard", detail);
+        }
+        let refreshed = matches!(step.kind, StepKind::Refresh) && step.version.is_none();
+        if refreshed && self.table.rewritable.is_none() {
+            let detail = format!(
+                "is missing; the database does not write a row that stays the same, so a refresh \
+                 must raise a version: `ALTER TABLE {} ADD COLUMN version BIGINT NOT NULL DEFAULT 0`",
+                bare_table(table)
+            );
+            self.refuse("step.version", detail);
+        }
         if let Some(column) = step.version.as_ref().and_then(|name| self.table.column(name))
             && column.kind != ColumnType::Int
         {
@@ -240,19 +264,23 @@ impl Validation<'_> {
     }
 }
 
+/// A name, quoted where it has to be.
+fn bare(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if name.chars().all(plain) { name.to_owned() } else { quote(name) }
+}
+
+fn bare_table(table: &str) -> String {
+    table.split('.').map(bare).collect::<Vec<_>>().join(".")
+}
+
 /// A statement that works on every SQL database.
 fn create_index(kind: &str, table: &str, columns: &[&str]) -> String {
-    let plain = |text: &str| {
-        let mut letters = text.chars();
-        letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    let bare = |name: &str| if plain(name) { name.to_owned() } else { quote(name) };
     let mut name = table.rsplit('.').next().unwrap_or(table).to_owned();
     for column in columns {
         name.push('_');
         name.push_str(column);
     }
-    let table: Vec<String> = table.split('.').map(bare).collect();
     let columns: Vec<String> = columns.iter().map(|column| bare(column)).collect();
-    format!("CREATE {kind} {} ON {} ({})", bare(&name), table.join("."), columns.join(", "))
+    format!("CREATE {kind} {} ON {} ({})", bare(&name), bare_table(table), columns.join(", "))
 }

@@ -423,7 +423,11 @@ match = ["month"]
             ("[store]", "[store", &["line 2"]),
             ("step.refresh = true", "step.sql = \"UPDATE a SET b = 1\"", &["line 9", "{chunk}"]),
             ("step.refresh = true", "", &["exactly one kind"]),
-            ("step.version = \"version\"", "", &["step.version", "missing"]),
+            (
+                "step.version = \"version\"",
+                "step.guard = \"version\"",
+                &["line 9", "step.guard", "needs step.version"],
+            ),
             ("source.connection = \"app\"", "source.connection = \"ap\"", &["`app`"]),
             ("${DATABASE_URL}", "${NO_SUCH}", &["line 6", "NO_SUCH"]),
             ("\"0.01%\"", "\"many\"", &["line 25", "0.01%"]),

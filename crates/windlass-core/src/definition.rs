@@ -239,9 +239,9 @@ impl JobType {
                  handler at least once, with a stable idempotency key"
             }
             (StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_), _) => {
-                "updates and inserts exactly once, under the version check, in one transaction \
-                 with the ledger row; other effects of the handler at least once, with a stable \
-                 idempotency key"
+                "updates and inserts exactly once, under the guard, in one transaction with the \
+                 ledger row; other effects of the handler at least once, with a stable idempotency \
+                 key"
             }
         }
     }

@@ -1,8 +1,9 @@
 //! A job type defined in Rust, with the same fields as `[jobs.NAME]` in windlass.toml.
 
 use crate::{
-    ChunkOptions, Endpoint, Export, Failures, JobType, Load, OnConflict, Problem, QueueOptions,
-    Report, Request, Retention, RetryPolicy, Schedule, Source, Step, StepKind, Throughput,
+    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnConflict, Problem,
+    QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step, StepKind,
+    Throughput,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -62,6 +63,7 @@ impl JobType {
         let step = Step {
             kind: StepKind::Refresh,
             version: None,
+            guard: None,
             on_conflict: OnConflict::default(),
             mark: None,
             timeout: None,
@@ -91,7 +93,7 @@ impl JobType {
 }
 
 impl JobTypeBuilder<NoStep> {
-    /// `step.refresh`: write each record back as it is, with its version raised by one.
+    /// `step.refresh`: write each record back as it is, with its version raised by one if it has one.
     pub fn refresh(self) -> JobTypeBuilder<Declared> {
         self.declare(StepKind::Refresh)
     }
@@ -222,9 +224,29 @@ impl<S> JobTypeBuilder<S> {
         self
     }
 
-    /// The optimistic lock column.
+    /// The optimistic lock column. Without it, updates are guarded by the row itself; see
+    /// [`JobType::guard`].
     pub fn version(mut self, column: impl Into<String>) -> Self {
         self.job_type.step.version = Some(column.into());
+        self
+    }
+
+    /// `step.guard`: what an update compares with the record that was read.
+    ///
+    /// ```
+    /// use windlass_core::{Guard, JobType};
+    ///
+    /// let enrich = JobType::builder("ENRICH")
+    ///     .connection("app")
+    ///     .table("people")
+    ///     .command(["python3", "enrich.py"])
+    ///     .guard(Guard::Columns)
+    ///     .build()?;
+    /// assert_eq!(enrich.step.version, None);
+    /// # Ok::<(), windlass_core::Problem>(())
+    /// ```
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.job_type.step.guard = Some(guard);
         self
     }
 

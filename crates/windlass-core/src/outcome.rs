@@ -36,7 +36,7 @@ impl Outcome {
 /// The effects of one item, committed in one transaction with the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Changed columns, written back to the item's record under the version check.
+    /// Changed columns, written back to the item's record under the guard.
     #[serde(default)]
     pub update: BTreeMap<String, Value>,
     /// Rows for other tables of the same database.

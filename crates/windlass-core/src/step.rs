@@ -1,6 +1,6 @@
 //! The step of a job type: what it does with each record.
 
-use crate::{JobType, Secret, Template};
+use crate::{Guard, JobType, Secret, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +14,8 @@ pub struct Step {
     pub kind: StepKind,
     /// The optimistic lock column.
     pub version: Option<String>,
+    /// What an update compares; see [`JobType::guard`].
+    pub guard: Option<Guard>,
     /// What happens when another writer changed the record.
     pub on_conflict: OnConflict,
     /// A column that marks the rows of a running chunk.
@@ -27,7 +29,7 @@ pub struct Step {
 /// The kinds of step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
-    /// Write each record back unchanged, with its version raised by one.
+    /// Write each record back unchanged, with its version raised by one if it has one.
     Refresh,
     /// One set-based statement per commit.
     Sql(String),
@@ -208,15 +210,8 @@ impl Step {
             }
             _ => {}
         }
-        let has_table = !is_query && !job_type.source.items;
-        let writes_back = !matches!(self.kind, StepKind::Sql(_)) && !self.kind.makes_parts();
-        if self.version.is_none() && has_table && writes_back {
-            refuse(
-                "step.version",
-                "is missing; name the integer column that every writer of the table increments. \
-                 Only `sql` steps work without one, because they do not write back records read earlier"
-                    .into(),
-            );
+        if let Some((field, detail)) = self.guard_problem(job_type) {
+            refuse(field, detail);
         }
         if self.version.is_some() && self.kind.makes_parts() {
             refuse(
@@ -374,6 +369,8 @@ struct StepFields {
     timeout: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guard: Option<Guard>,
     on_conflict: OnConflict,
     #[serde(skip_serializing_if = "Option::is_none")]
     mark: Option<String>,
@@ -416,8 +413,8 @@ impl TryFrom<StepFields> for Step {
                 kinds.len()
             )
         })?;
-        let StepFields { version, on_conflict, mark, timeout, env, .. } = fields;
-        Ok(Step { kind, version, on_conflict, mark, timeout, env })
+        let StepFields { version, guard, on_conflict, mark, timeout, env, .. } = fields;
+        Ok(Step { kind, version, guard, on_conflict, mark, timeout, env })
     }
 }
 
@@ -425,6 +422,7 @@ impl From<Step> for StepFields {
     fn from(step: Step) -> StepFields {
         let mut fields = StepFields {
             version: step.version,
+            guard: step.guard,
             on_conflict: step.on_conflict,
             mark: step.mark,
             timeout: step.timeout,

@@ -29,6 +29,14 @@ pub struct Table {
     pub unchecked_nulls: Vec<String>,
     /// The tables that inherit from this one (PostgreSQL). No index is unique across them.
     pub children: Vec<String>,
+    /// Whether every row has the system column `xmin`, as in tables of PostgreSQL. Views and foreign
+    /// tables have none.
+    pub has_xmin: bool,
+    /// A column that an UPDATE may set to its own value to write the row again. `None` where the
+    /// database does not write a row that stays the same, as MySQL.
+    pub rewritable: Option<String>,
+    /// Columns of types without a binary form (PostgreSQL). They are compared by their text.
+    pub text_only: Vec<String>,
 }
 
 /// One column.

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = folder.path().join("bank.db");
     let bank = Connection::open(&file)?;
     bank.execute_batch(
-        "CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner TEXT, balance TEXT, version INTEGER);
+        "CREATE TABLE accounts (id INTEGER PRIMARY KEY, owner TEXT, balance TEXT, version INTEGER NOT NULL);
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
          INSERT INTO accounts SELECT i, 'owner ' || i, '1000', 1 FROM n;
          UPDATE accounts SET owner = '' WHERE id = 7;",

@@ -75,7 +75,7 @@ pub use windlass_connectors::{Emitted, EmittedCursor, Relayed, Waiting, outbox};
 pub use windlass_core::config::Connection;
 pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,
-    DeadLetterStatus, Export, Failures, Identity, Insert, ItemCounts, ItemError, Job, JobId,
+    DeadLetterStatus, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError, Job, JobId,
     JobStatus, JobType, JobTypeBuilder, Key, Load, OnConflict, OnExceeded, Outcome, Problem,
     Record, Report, Request, Retention, RetryPolicy, Schedule, Secret, Value,
 };

@@ -65,6 +65,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
                 "jobType": checked.definition.name,
                 "definition": checked.definition.to_json(),
                 "estimatedRows": checked.table.estimated_rows,
+                "guard": checked.definition.guard(&checked.table),
                 "guarantee": checked.definition.guarantee(),
                 "answeredMs": answered.map(|answered| answered.as_millis() as u64),
             })
@@ -185,6 +186,9 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     }
     if let Some(answered) = answered {
         println!("  answers   an empty batch in {} ms", answered.as_millis());
+    }
+    if let Some(guard) = definition.describe_guard(table) {
+        println!("  guard     {guard}");
     }
     println!("  promises  {}\n", definition.guarantee());
 }

@@ -13,13 +13,18 @@ impl DryRun for DynamodbConnection {
         let batch = self
             .read(scope, key_set, ReadLimits::new(Preview::MAX_RECORDS as u32, usize::MAX))
             .await?;
-        let raised = |(name, value): (&str, &Value)| match value {
-            Value::Int(number) if name == version => Value::Int(number + 1),
-            other => other.clone(),
-        };
         let preview = |item: crate::Item| {
-            let columns: Columns = item.record.iter().map(|(name, _)| name.to_owned()).collect();
-            let after = Record::new(columns, item.record.iter().map(raised).collect());
+            let next = match &item.guard {
+                Value::Int(number) => Value::Int(number + 1),
+                Value::Null => Value::Int(1),
+                other => other.clone(),
+            };
+            let others = item.record.iter().filter(|(name, _)| *name != version);
+            let mut fields: Vec<(&str, Value)> =
+                others.map(|(name, value)| (name, value.clone())).collect();
+            fields.push((version, next));
+            let columns: Columns = fields.iter().map(|(name, _)| (*name).to_owned()).collect();
+            let after = Record::new(columns, fields.into_iter().map(|(_, value)| value).collect());
             Preview { key: item.key, before: item.record, after: Some(after) }
         };
         Ok(batch.items.into_iter().map(preview).collect())

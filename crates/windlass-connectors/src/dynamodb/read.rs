@@ -242,8 +242,8 @@ pub(super) fn to_item(scope: &Scope, item: Attributes, columns: &mut Columns) ->
     let record = Record::new(columns.clone(), values);
     let value = |name: &String| record.get(name).cloned().unwrap_or(Value::Null);
     let key = Key(scope.key().iter().map(value).collect());
-    let version = scope.job_type.step.version.as_ref().map_or(Value::Null, value);
-    Item { key, version, record }
+    let guard = scope.job_type.step.version.as_ref().map_or(Value::Null, value);
+    Item { key, guard, record }
 }
 
 fn no_ranges() -> Problem {

@@ -9,7 +9,7 @@ use super::DynamodbConnection;
 use super::cancel::{Action, Purpose, Verdict, judge};
 use super::expression::{Bound, key_of};
 use super::value::to_attribute;
-use super::write::{insert as new_row, version};
+use super::write::{guarded, insert as new_row, version};
 use crate::write::may_set;
 use crate::{Connection, Item, ReadLimits, RecordReader as _, Result, Scope};
 use windlass_core::{Change, Columns, JobId, Key, KeySet, Record, Value};
@@ -145,21 +145,19 @@ fn tracked(item: Item, columns: &mut Columns) -> TrackedItem {
 
 fn update(scope: &Scope, read: &TrackedItem, change: &Change, job: JobId) -> Result<Update> {
     let name = version(scope)?;
-    if !matches!(read.item.version, Value::Int(_)) {
+    if !matches!(read.item.guard, Value::Int(_) | Value::Null) {
         let message = format!("the record has no integer in `{name}`, the column of step.version");
         return Err(Error::new(ErrorClass::Data, message).into());
     }
     let mut bound = Bound::default();
-    let version = bound.name(name);
-    let read_version = bound.value(to_attribute(&read.item.version)?);
-    let one = bound.value(AttributeValue::N("1".to_owned()));
+    let (unchanged, raise) = guarded(&mut bound, scope, &read.item.guard)?;
     let jobs = bound.name(JOBS);
     let listed = read.jobs.len() + 1;
     let dropped = listed.saturating_sub(scope.job_type.queue.remember as usize);
     let known = read.jobs.iter().skip(dropped).cloned().chain([job.to_string()]);
     let known = bound.value(AttributeValue::L(known.map(AttributeValue::S).collect()));
     let job = bound.value(AttributeValue::S(job.to_string()));
-    let mut set = vec![format!("{version} = {version} + {one}"), format!("{jobs} = {known}")];
+    let mut set = vec![raise, format!("{jobs} = {known}")];
     for (column, value) in &change.update {
         may_set(scope, column)?;
         if column == JOBS {
@@ -173,7 +171,7 @@ fn update(scope: &Scope, read: &TrackedItem, change: &Change, job: JobId) -> Res
         .table_name(&scope.table.name)
         .set_key(Some(key_of(scope, &read.item.key)?))
         .update_expression(format!("SET {}", set.join(", ")))
-        .condition_expression(format!("{version} = {read_version} AND NOT contains({jobs}, {job})"))
+        .condition_expression(format!("{unchanged} AND NOT contains({jobs}, {job})"))
         .set_expression_attribute_names(bound.names())
         .set_expression_attribute_values(bound.values());
     Ok(update.build().map_err(|error| super::invalid_request(&error))?)

@@ -7,7 +7,7 @@ use super::value::to_attribute;
 use super::{DynamodbConnection, LEDGER, invalid_request};
 use crate::emitted::TABLE as EMITTED;
 use crate::write::may_set;
-use crate::{Result, Scope, WriteItem};
+use crate::{Result, Scope, WriteItem, guard};
 use std::collections::HashMap;
 use windlass_core::{ChunkId, Row, Value};
 use windlass_drivers::dynamodb::sdk::types::{AttributeValue, Put, TransactWriteItem, Update};
@@ -57,24 +57,39 @@ pub(super) fn size(item: &WriteItem) -> usize {
 
 /// The version column.
 pub(super) fn version(scope: &Scope) -> Result<&str> {
-    let missing = || scope.job_type.problem("step.version", "is missing");
-    Ok(scope.job_type.step.version.as_deref().ok_or_else(missing)?)
+    Ok(scope.job_type.step.version.as_deref().ok_or_else(|| guard::missing(scope))?)
 }
 
-/// Writes the changed columns if the version is still the one that was read. A record without a
-/// version never matches, as NULL equals nothing.
+/// The condition that the version is still the one that was read, and the assignment that raises it. A
+/// record without a version must still have none, and gets 1.
+pub(super) fn guarded(bound: &mut Bound, scope: &Scope, read: &Value) -> Result<(String, String)> {
+    let version = bound.name(version(scope)?);
+    let one = bound.value(AttributeValue::N("1".to_owned()));
+    Ok(match read {
+        Value::Null => {
+            let key = scope.key().first().map(|column| bound.name(column)).unwrap_or_default();
+            let null = bound.value(AttributeValue::S("NULL".to_owned()));
+            let condition = format!(
+                "attribute_exists({key}) AND \
+                 (attribute_not_exists({version}) OR attribute_type({version}, {null}))"
+            );
+            (condition, format!("{version} = {one}"))
+        }
+        read => {
+            let read = bound.value(to_attribute(read)?);
+            (format!("{version} = {read}"), format!("{version} = {version} + {one}"))
+        }
+    })
+}
+
+/// Writes the changed columns if the version is still the one that was read.
 fn update(scope: &Scope, item: &WriteItem) -> Result<TransactWriteItem> {
     for column in item.change.update.keys() {
         may_set(scope, column)?;
     }
     let mut bound = Bound::default();
-    let version = bound.name(version(scope)?);
-    let condition = match &item.version {
-        Value::Null => format!("attribute_exists({version}) AND attribute_not_exists({version})"),
-        read => format!("{version} = {}", bound.value(to_attribute(read)?)),
-    };
-    let one = bound.value(AttributeValue::N("1".to_owned()));
-    let mut set = vec![format!("{version} = {version} + {one}")];
+    let (condition, raise) = guarded(&mut bound, scope, &item.guard)?;
+    let mut set = vec![raise];
     for (column, value) in &item.change.update {
         set.push(format!("{} = {}", bound.name(column), bound.value(to_attribute(value)?)));
     }

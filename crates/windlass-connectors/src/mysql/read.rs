@@ -6,7 +6,7 @@ use crate::item_reader::ItemReader;
 use crate::key_check::key_checks;
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql};
-use crate::{Batch, ConnectorError, Item, Result, Scope, statement};
+use crate::{Batch, ConnectorError, Item, Result, Scope, guard, statement};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use windlass_core::{Key, KeySet, Value};
@@ -40,8 +40,10 @@ pub(super) async fn fetch(
 fn push_row(reader: &mut ItemReader<'_>, scope: &Scope, row: &Row) -> Result<ControlFlow<()>> {
     let values = values(row, scope)?;
     check_key_dates(&reader.key(&values), scope)?;
+    let version = guard::version_column(scope);
+    let guard = reader.guard_position().map_or(Ok(Value::Null), |n| value(row, n, version))?;
     let copy = reader.copy_position().map_or(Ok(1), |index| int(row, index))?;
-    reader.push(values, copy)
+    reader.push(values, guard, copy)
 }
 
 /// Refuses a source in which a record has no key, or a key that is not unique.

@@ -1,4 +1,4 @@
-//! Writes items back: locks the rows whose version is still the one that was read, then updates them, with one
+//! Writes items back: locks the rows whose guard is still the one that was read, then updates them, with one
 //! statement each for all items that set the same columns.
 
 use super::row::int;
@@ -8,7 +8,7 @@ use crate::write::{
     Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
     updates,
 };
-use crate::{DeferredItem, Result, Scope, WriteItem, statement};
+use crate::{DeferredItem, Result, Scope, WriteItem, guard, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_core::{Column, Counts, Value};
@@ -41,7 +41,7 @@ pub(super) async fn write(
     Ok((counts, deferred))
 }
 
-/// Locks the rows whose version is still the one that was read, and returns the indexes of their items. The
+/// Locks the rows whose guard is still the one that was read, and returns the indexes of their items. The
 /// others had a concurrent write.
 async fn lock(
     transaction: &mut Transaction,
@@ -51,10 +51,11 @@ async fn lock(
 ) -> Result<Vec<usize>> {
     let mut cells = Cells::default();
     let mut matched = by_key(&mut cells, scope, items, &group.items);
-    let version = version(scope)?;
-    let versions = group.items.iter().map(|item| &items[*item].version);
-    let value = cells.compared(versions, scope.table.column(version));
-    matched.push(format!("t.{} = {value}", Dialect::Mysql.quote(version)));
+    let guard = guard::expression(Dialect::Mysql, scope, Some("t"));
+    let guard = guard.ok_or_else(|| guard::missing(scope))?;
+    let guards = group.items.iter().map(|item| &items[*item].guard);
+    let value = cells.compared(guards, guard::version_column(scope));
+    matched.push(format!("{guard} = {value}"));
     let mut sql = Sql::new(Dialect::Mysql, "SELECT v.ord FROM ");
     cells.push(&mut sql);
     sql.push(joined(scope, &matched)).push(" FOR UPDATE");
@@ -77,8 +78,7 @@ async fn update(
 ) -> Result<()> {
     let mut cells = Cells::default();
     let matched = by_key(&mut cells, scope, items, current);
-    let version = Dialect::Mysql.quote(version(scope)?);
-    let mut set = vec![format!("t.{version} = t.{version} + 1")];
+    let mut set = Vec::from_iter(guard::raise_version(Dialect::Mysql, scope, Some("t")));
     for column in &group.columns {
         let values =
             current.iter().map(|item| items[*item].change.update.get(&column.name).unwrap_or(NULL));
@@ -108,11 +108,6 @@ fn by_key(cells: &mut Cells, scope: &Scope, items: &[WriteItem], indexes: &[usiz
         matched.push(format!("t.{} = {value}", Dialect::Mysql.quote(name)));
     }
     matched
-}
-
-fn version(scope: &Scope) -> Result<&str> {
-    let missing = || scope.job_type.problem("step.version", "is missing");
-    Ok(scope.job_type.step.version.as_deref().ok_or_else(missing)?)
 }
 
 /// Inserts the rows of one table with the same columns.

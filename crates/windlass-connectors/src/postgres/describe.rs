@@ -29,6 +29,8 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
     let key = if source.key.is_empty() { &primary_key } else { &source.key };
     check_comparable(transaction, oid, key).await?;
     let estimated_rows = estimated_rows(transaction, name).await?;
+    let sql = include_str!("../../sql/postgres/guard.sql");
+    let guard = transaction.query_one(sql, &[Param::from(oid)]).await?;
     Ok(Table {
         name: name.clone(),
         columns,
@@ -37,6 +39,9 @@ pub(super) async fn describe(transaction: &Transaction, source: &Source) -> Resu
         estimated_rows,
         plain,
         children,
+        has_xmin: get(&guard, 0)?,
+        rewritable: get(&guard, 1)?,
+        text_only: get(&guard, 2)?,
         ..Table::default()
     })
 }

@@ -43,8 +43,9 @@ pub(super) async fn fetch(
 
 fn push_row(reader: &mut ItemReader<'_>, row: &Row) -> Result<ControlFlow<()>> {
     let values = values(row, reader.width())?;
+    let guard = reader.guard_position().map_or(Ok(Value::Null), |index| value(row, index))?;
     let copy = reader.copy_position().map_or(Ok(1), |index| get(row, index))?;
-    reader.push(values, copy)
+    reader.push(values, guard, copy)
 }
 
 /// Refuses a source in which a record has no key, or a key that is not unique.

@@ -7,7 +7,7 @@ use crate::write::{
     Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
     updates,
 };
-use crate::{DeferredItem, Result, Scope, WriteItem, statement};
+use crate::{DeferredItem, Result, Scope, WriteItem, guard, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_core::{Column, Counts, Value};
@@ -36,7 +36,7 @@ pub(super) async fn write(
     Ok((counts, deferred))
 }
 
-/// Updates the rows whose version is still the one that was read. The others had a concurrent write.
+/// Updates the rows whose guard is still the one that was read. The others had a concurrent write.
 async fn update(
     transaction: &Transaction,
     scope: &Scope,
@@ -44,8 +44,8 @@ async fn update(
     group: &Updates<'_>,
     conflicts: &mut HashSet<usize>,
 ) -> Result<()> {
-    let missing = || scope.job_type.problem("step.version", "is missing");
-    let version = scope.job_type.step.version.as_deref().ok_or_else(missing)?;
+    let guard = guard::expression(Dialect::Postgres, scope, Some("t"));
+    let guard = guard.ok_or_else(|| guard::missing(scope))?;
     let mut batch = Batch::default();
     let mut matched = Vec::new();
     for (n, name) in scope.key().iter().enumerate() {
@@ -53,10 +53,10 @@ async fn update(
         let value = batch.add(group.items.iter().copied().map(values), scope.table.column(name));
         matched.push(format!("t.{} = {value}", quote(name)));
     }
-    let versions = group.items.iter().map(|item| &items[*item].version);
-    let value = batch.add(versions, scope.table.column(version));
-    matched.push(format!("t.{} = {value}", quote(version)));
-    let mut set = vec![format!("{0} = t.{0} + 1", quote(version))];
+    let guards = group.items.iter().map(|item| &items[*item].guard);
+    let value = batch.add(guards, guard::version_column(scope));
+    matched.push(format!("{guard} = {value}"));
+    let mut set = Vec::from_iter(guard::raise_version(Dialect::Postgres, scope, Some("t")));
     for column in &group.columns {
         let values = |item: &usize| items[*item].change.update.get(&column.name).unwrap_or(NULL);
         let value = batch.add(group.items.iter().map(values), Some(column));

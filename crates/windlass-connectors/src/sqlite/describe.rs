@@ -33,6 +33,7 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
     let estimated_rows = estimated_rows(connection, &table)?;
     let plain = table.is_table && !table.has_triggers;
     let any_type = table.any_type(&columns, &primary_key);
+    let rewritable = table.rewritable(connection)?;
     Ok(Table {
         name: name.clone(),
         columns,
@@ -42,6 +43,7 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
         plain,
         any_type,
         unchecked_nulls,
+        rewritable,
         ..Table::default()
     })
 }
@@ -110,6 +112,13 @@ impl Relation {
         let hidden = |name: &str| columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         let free = ["rowid", "_rowid_", "oid"].into_iter().find(|name| !hidden(name));
         free.filter(|_| self.is_table && !self.without_rowid)
+    }
+
+    fn rewritable(&self, connection: &Connection) -> Result<Option<String>> {
+        let sql = include_str!("../../sql/sqlite/rewritable.sql");
+        let mut statement = connection.prepare_cached(sql).map_err(failed)?;
+        let found = statement.query_row(params![self.name, self.schema], |row| row.get(0));
+        found.optional().map_err(failed)
     }
 
     fn quoted(&self) -> String {

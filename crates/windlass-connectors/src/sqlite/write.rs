@@ -7,7 +7,7 @@ use crate::write::{
     Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
     updates,
 };
-use crate::{DeferredItem, Result, Scope, WriteItem, statement};
+use crate::{DeferredItem, Result, Scope, WriteItem, guard, statement};
 use rusqlite::{Transaction, params_from_iter};
 use std::collections::HashSet;
 use windlass_core::{Counts, Value};
@@ -34,7 +34,7 @@ pub(super) fn write(
     Ok((counts, deferred))
 }
 
-/// Updates the rows whose version is still the one that was read. The others had a concurrent write.
+/// Updates the rows whose guard is still the one that was read. The others had a concurrent write.
 fn update(
     transaction: &Transaction<'_>,
     scope: &Scope,
@@ -42,13 +42,13 @@ fn update(
     group: &Updates<'_>,
     conflicts: &mut HashSet<usize>,
 ) -> Result<()> {
-    let missing = || scope.job_type.problem("step.version", "is missing");
-    let version = quote(scope.job_type.step.version.as_deref().ok_or_else(missing)?);
-    let mut set = vec![format!("{version} = {version} + 1")];
+    let guard = guard::expression(Dialect::Sqlite, scope, None);
+    let guard = guard.ok_or_else(|| guard::missing(scope))?;
+    let mut set = Vec::from_iter(guard::raise_version(Dialect::Sqlite, scope, None));
     set.extend(group.columns.iter().map(|column| format!("{} = ?", quote(&column.name))));
     let mut matched: Vec<String> =
         scope.key().iter().map(|column| format!("{} = ?", quote(column))).collect();
-    matched.push(format!("{version} = ?"));
+    matched.push(format!("{guard} = ?"));
     let sql = format!(
         "UPDATE {} SET {} WHERE {}",
         quote_table(&scope.table.name),
@@ -61,7 +61,7 @@ fn update(
         let update = |column: &&windlass_core::Column| item.change.update.get(&column.name);
         let values = group.columns.iter().map(|column| update(column).unwrap_or(&Value::Null));
         let key = (0..scope.key().len()).map(|n| item.key.0.get(n).unwrap_or(&Value::Null));
-        let values = values.chain(key).chain([&item.version]).map(Bound);
+        let values = values.chain(key).chain([&item.guard]).map(Bound);
         if statement.execute(params_from_iter(values)).map_err(failed)? == 0 {
             conflicts.insert(*index);
         }

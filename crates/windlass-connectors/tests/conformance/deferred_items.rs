@@ -159,7 +159,7 @@ pub(crate) async fn ledger_rows_are_paged_with_their_counts(db: Db) {
         let change = Change { emit: (0..number).map(row).collect(), ..Change::default() };
         let item = WriteItem {
             key: key(100),
-            version: Value::Null,
+            guard: Value::Null,
             change: keep_emitted(change, chunk, &key(100)),
             record: Record::new(Columns::from([]), Vec::new()),
             attempts: 0,

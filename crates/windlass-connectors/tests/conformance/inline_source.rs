@@ -141,8 +141,8 @@ fn write(scope: &Scope, change: Change) -> (Key, WriteItem) {
     let key = Key(vec![Value::from("a"), Value::from(0)]);
     let columns: windlass_core::Columns = scope.key().iter().cloned().collect();
     let record = windlass_core::Record::new(columns, key.0.clone());
-    let (version, attempts, conflicts) = (Value::Null, 0, 0);
-    (key.clone(), WriteItem { key, version, change, record, attempts, conflicts })
+    let (guard, attempts, conflicts) = (Value::Null, 0, 0);
+    (key.clone(), WriteItem { key, guard, change, record, attempts, conflicts })
 }
 
 pub(crate) async fn inserts_are_committed_on_the_connection(db: Db) {

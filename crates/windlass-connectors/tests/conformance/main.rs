@@ -10,6 +10,7 @@ mod durability;
 mod dynamodb;
 mod extracting;
 mod fencing;
+mod guards;
 mod harness;
 mod inline_source;
 mod key_checks;

@@ -51,7 +51,7 @@ async fn every_type_survives_a_round_trip(db: Db) {
         .unwrap();
     assert!(batch.end);
     let item = &batch.items[0];
-    assert_eq!((&item.key, &item.version), (&key(1), &Value::Int(5)));
+    assert_eq!((&item.key, &item.guard), (&key(1), &Value::Int(5)));
     let get = |column: &str| item.record.get(column).unwrap().clone();
     assert_eq!(get("big"), Value::Int(9_007_199_254_740_993));
     assert_eq!(get("double"), Value::Float(1e300));

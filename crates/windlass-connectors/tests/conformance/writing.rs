@@ -1,4 +1,4 @@
-//! Items are written back under the version check: a concurrent change is never overwritten.
+//! Items are written back under the guard: a concurrent change is never overwritten.
 
 use crate::harness::{Db, effect, everything, key, on_every_backend};
 use windlass_connectors::{
@@ -21,8 +21,8 @@ on_every_backend!(
 
 /// An item to write back.
 pub(crate) fn item(item: Item, change: Change) -> WriteItem {
-    let Item { key, version, record } = item;
-    WriteItem { key, version, change, record, attempts: 0, conflicts: 0 }
+    let Item { key, guard, record } = item;
+    WriteItem { key, guard, change, record, attempts: 0, conflicts: 0 }
 }
 
 /// An item that sets every allowed column to its current value.
@@ -54,7 +54,7 @@ async fn table(db: &Db, more: &str) -> (Scope, Vec<Item>) {
     (scope, batch.items)
 }
 
-fn write(items: Vec<WriteItem>) -> windlass_connectors::Commit {
+pub(crate) fn write(items: Vec<WriteItem>) -> windlass_connectors::Commit {
     let counts = Counts { read: items.len() as i64, ..Counts::default() };
     windlass_connectors::Commit { counts, ..effect(Effect::Write(items)) }
 }

@@ -66,8 +66,44 @@ fn wrong_fields_are_refused_with_what_would_be_right() {
         ("step.export = { to = \"a/{job_id}\", format = \"csv\" }", "not a folder"),
         ("step.export = { to = \"file:{job_id}/\", format = \"xml\" }", "parquet"),
         ("step.refresh = true\nreduce = \"SELECT 1\"", "step.map"),
+        ("step.handler = \"h\"\nstep.guard = \"rowid\"", "`version`, `xmin`, `columns`"),
+        ("step.handler = \"h\"\nstep.guard = \"xmin\"", "remove step.guard or step.version"),
     ] {
         let message = job_type(step).unwrap_err();
         assert!(message.contains(expected), "{step}: {message}");
+    }
+}
+
+#[test]
+fn a_step_needs_no_version_and_a_guard_needs_records_that_are_written_back() {
+    let refusals = |step: &str| {
+        let text = format!(
+            "[connections.app]\nurl = \"sqlite:a\"\n[jobs.A]\nsource.connection = \"app\"\n{step}\n"
+        );
+        let problems = Config::parse(&text, |_| None).unwrap().problems();
+        problems.iter().map(ToString::to_string).collect::<String>()
+    };
+    let table = "source.table = \"t\"\n";
+    for step in ["step.refresh = true", "step.handler = \"h\"", "step.command = [\"a\"]"] {
+        assert_eq!(refusals(&format!("{table}{step}")), "");
+    }
+    for guard in ["xmin", "columns"] {
+        let guard = format!("step.guard = \"{guard}\"");
+        assert_eq!(refusals(&format!("{table}step.handler = \"h\"\n{guard}")), "");
+        for (step, expected) in [
+            (format!("{table}step.refresh = true"), "does not apply to step.refresh"),
+            (
+                format!("{table}step.sql = \"DELETE FROM t WHERE {{chunk}}\""),
+                "does not apply to step.sql",
+            ),
+            (
+                "source.query = \"SELECT 1 id\"\nsource.key = [\"id\"]\nstep.handler = \"h\""
+                    .to_owned(),
+                "does not apply to this source",
+            ),
+        ] {
+            let message = refusals(&format!("{step}\n{guard}"));
+            assert!(message.contains(expected), "{step}: {message}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 
-use super::{busy, cell, file};
+use super::{busy, cell, file, hash};
 use crate::{Error, ErrorClass};
 
 /// Opens the writing connection.
@@ -65,6 +65,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
 fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(busy::wait))?;
     cell::register(connection)?;
+    hash::register(connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

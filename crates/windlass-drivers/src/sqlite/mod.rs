@@ -4,6 +4,7 @@ mod busy;
 mod cell;
 mod connection;
 mod file;
+mod hash;
 mod holder;
 mod readers;
 mod writer;

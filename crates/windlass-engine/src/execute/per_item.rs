@@ -366,7 +366,7 @@ fn commit_of<'a>(
             Outcome::Done(change) => {
                 resolve.extend(deferred.then(|| key.clone()));
                 writes.push(WriteItem {
-                    version: pending.item.version.clone(),
+                    guard: pending.item.guard.clone(),
                     change: keep_emitted(change.clone(), chunk, key),
                     key: key.clone(),
                     record: pending.item.record.clone(),

@@ -8,7 +8,8 @@ use serde_json::Value as Json;
 use std::time::Duration;
 use windlass_connectors::{ConnectorError, ReadLimits, WriteItem};
 use windlass_core::{
-    Change, Identity, ItemError, JobId, Key, KeyRange, KeySet, Keys, Outcome, Request, Value,
+    Change, Identity, ItemError, JobId, Key, KeyRange, KeySet, Keys, Outcome, Request, StepKind,
+    Value,
 };
 use windlass_drivers::ErrorClass;
 use windlass_store::JobSnapshot;
@@ -141,7 +142,9 @@ async fn preview(job: &JobContext, keys: Vec<Key>) -> windlass_connectors::Resul
         .into_iter()
         .map(|preview| {
             let after = preview.after.as_ref().map_or(Json::Null, |record| record.to_json());
-            let changed = preview.after.as_ref() != Some(&preview.before);
+            // A refresh without a version writes the same record again.
+            let changed = preview.after.as_ref() != Some(&preview.before)
+                || matches!(job.definition().step.kind, StepKind::Refresh);
             Sample {
                 key: preview.key.to_id(),
                 before: preview.before.to_json(),
@@ -186,8 +189,8 @@ async fn try_outcome(
     let Outcome::Done(change) = &outcome else { return Ok(outcome) };
     // Emitted rows go into a table that a dry run does not create.
     let change = Change { emit: Vec::new(), ..change.clone() };
-    let windlass_connectors::Item { key, version, record } = item;
-    let write = WriteItem { key, version, change, record, attempts: 0, conflicts: 0 };
+    let windlass_connectors::Item { key, guard, record } = item;
+    let write = WriteItem { key, guard, change, record, attempts: 0, conflicts: 0 };
     match job.target.try_write(&job.scope, write).await {
         Err(error) if matches!(error.class(), Some(ErrorClass::Data | ErrorClass::Definition)) => {
             Ok(Outcome::Error(ItemError::permanent(error.to_string())))

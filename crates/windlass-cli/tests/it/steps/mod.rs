@@ -24,3 +24,4 @@ pub(crate) mod server;
 mod service;
 mod start;
 mod token;
+mod unversioned;

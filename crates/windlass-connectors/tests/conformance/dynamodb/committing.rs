@@ -28,17 +28,40 @@ async fn a_refresh_raises_versions_and_overwrites_nothing() {
 }
 
 #[tokio::test]
-async fn a_record_without_a_version_is_a_conflict() {
+async fn a_record_without_a_version_gets_its_first_one() {
     let db = Db::dynamodb().await;
-    table(&db, 2).await;
-    db.run("UPDATE t SET version = NULL WHERE id = 2").await;
+    table(&db, 4).await;
+    db.run("UPDATE t SET version = NULL WHERE id > 1").await;
     let scope = db.scope(HANDLER).await;
-    let items = read(&db, &scope, 1..=2).await;
+    let items = read(&db, &scope, 1..=4).await;
+    // Another writer gives a record its first version, and another one deletes a record.
+    db.run("UPDATE t SET version = 1 WHERE id = 3").await;
+    db.run("DELETE FROM t WHERE id = 4").await;
     let items =
         items.into_iter().map(|read| item(read, Change::default().set("kind", 9))).collect();
     let ledger = db.fenced(1).await;
     let counts = db.data.commit(&scope, &ledger, write(items)).await.unwrap().ledger.counts;
-    assert_eq!(counts, Counts { read: 2, processed: 1, conflicts: 1, ..Counts::default() });
+    assert_eq!(counts, Counts { read: 4, processed: 2, conflicts: 2, ..Counts::default() });
+    let versions = db.rows("SELECT version FROM t ORDER BY id").await;
+    assert_eq!(versions, [["2"], ["1"], ["1"]]);
+}
+
+#[tokio::test]
+async fn an_update_without_a_version_is_refused_and_an_insert_is_not() {
+    let db = Db::dynamodb().await;
+    table(&db, 1).await;
+    db.run("CREATE TABLE log (visit BIGINT PRIMARY KEY)").await;
+    let scope = db.scope("source.table = \"t\"\nstep.handler = \"h\"").await;
+    let read = read(&db, &scope, 1..=1).await.remove(0);
+    let insert = Change::default().insert("log", [("visit", Value::Int(1))]);
+    let ledger = db.fenced(1).await;
+    let commit = write(vec![item(read.clone(), insert)]);
+    let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
+    assert_eq!(ledger.counts.processed, 1);
+    let update = write(vec![item(read, Change::default().set("kind", 9))]);
+    let error = db.data.commit(&scope, &ledger, update).await.unwrap_err();
+    assert_eq!(error.class(), Some(ErrorClass::Definition), "{error}");
+    assert!(error.to_string().contains("step.version"), "{error}");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use windlass_core::{
 };
 
 /// Server settings that change how values are converted to and from text.
-const ODD_SETTINGS: &str = "DO $$ DECLARE setting text; BEGIN
+pub(crate) const ODD_SETTINGS: &str = "DO $$ DECLARE setting text; BEGIN
     FOREACH setting IN ARRAY ARRAY['timezone = ''Asia/Tokyo''', 'datestyle = ''SQL, DMY''',
         'intervalstyle = ''sql_standard''', 'extra_float_digits = 0', 'bytea_output = ''escape''']
     LOOP EXECUTE format('ALTER DATABASE %I SET %s', current_database(), setting); END LOOP;
@@ -272,16 +272,16 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Every record is written back under its version.
+    /// Every record is written back under its guard.
     async fn written(&self, scope: &Scope) -> Checked {
         let key_set = KeySet::range(None, None);
         let batch = tried!(
             "read",
             self.data().read(scope, &key_set, ReadLimits::new(1000, usize::MAX)).await
         );
-        let item = |Item { key, version, record }: Item| WriteItem {
+        let item = |Item { key, guard, record }: Item| WriteItem {
             key: again(&key),
-            version,
+            guard,
             change: Change::default().set("v", 2),
             record,
             attempts: 0,

@@ -115,7 +115,7 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
     let insert = Change::default().insert("log", [("visit", 1.into())]);
     let write = WriteItem {
         key: item.key.clone(),
-        version: item.version.clone(),
+        guard: item.guard.clone(),
         change: insert,
         record: item.record,
         attempts: 1,

@@ -44,7 +44,7 @@ pub(crate) async fn a_conflict_may_be_a_dead_letter(fixture: EngineFixture) {
     assert_eq!(counts(&done), (0, 0, ROWS, ROWS));
     let letters = letters(&engine, done.id).await;
     assert_eq!(keys(&letters), (1..=ROWS).collect::<Vec<_>>());
-    assert!(letters[0].error.contains("version conflict"), "{}", letters[0].error);
+    assert!(letters[0].error.contains("conflict: another writer"), "{}", letters[0].error);
     assert_eq!(letters[0].record["amount"], 0, "the record as it was read");
     fixture.logged_once(0).await;
     assert_eq!(theirs(&fixture).await, ROWS);
@@ -58,6 +58,23 @@ pub(crate) async fn a_row_that_conflicts_every_time_becomes_a_dead_letter(fixtur
     assert_eq!(keys(&letters(&engine, done.id).await).len() as i64, ROWS);
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 0);
     assert_eq!(theirs(&fixture).await, bound * ROWS);
+}
+
+/// Without a version column the row itself is compared. The other writer changes another column than the step,
+/// and knows nothing of versions.
+pub(crate) async fn both_changes_survive_without_a_version(fixture: EngineFixture) {
+    for (times, guard) in [(1, ""), (2, "step.guard = \"columns\"")] {
+        fixture.app.run("DROP TABLE IF EXISTS visits").await;
+        fixture.app.run("DROP TABLE IF EXISTS log").await;
+        let step = format!("step.handler = \"work\"\n{guard}");
+        let engine = contested_by(&fixture, &step, "", times).await;
+        let done = complete(&engine).await;
+        assert_eq!(counts(&done), (ROWS, 0, 0, i64::from(times) * ROWS), "{guard}");
+        fixture.each_once(ROWS).await;
+        fixture.logged_once(ROWS).await;
+        assert_eq!(theirs(&fixture).await, i64::from(times) * ROWS, "{guard}");
+        assert_eq!(fixture.int("SELECT sum(version) FROM visits").await, 0, "{guard}");
+    }
 }
 
 /// A row that is deleted before it is read again is skipped.
@@ -97,6 +114,7 @@ pub(crate) async fn a_refresh_writes_every_record_once(fixture: EngineFixture) {
 
 on_each!(
     both_changes_survive_a_conflict,
+    both_changes_survive_without_a_version,
     an_item_succeeds_after_several_conflicts,
     a_conflict_may_be_skipped,
     a_conflict_may_be_a_dead_letter,
@@ -107,9 +125,14 @@ on_each!(
 
 /// An engine whose handler changes the row as another writer would, the first `times` times it sees it.
 async fn contested(fixture: &EngineFixture, more: &str, times: u32) -> Engine {
+    contested_by(fixture, HANDLER, more, times).await
+}
+
+async fn contested_by(fixture: &EngineFixture, step: &str, more: &str, times: u32) -> Engine {
     fixture.visits(ROWS).await;
     let app = fixture.app.clone();
     let seen: Arc<Mutex<HashMap<i64, u32>>> = Arc::default();
+    let raise = if step == HANDLER { ", version = version + 1" } else { "" };
     let handler = move |visit: Visit, _| {
         let app = app.clone();
         let overtaken = {
@@ -120,16 +143,14 @@ async fn contested(fixture: &EngineFixture, more: &str, times: u32) -> Engine {
         };
         async move {
             if overtaken {
-                let sql = format!(
-                    "UPDATE visits SET year = year + 1, version = version + 1 WHERE id = {}",
-                    visit.id
-                );
+                let id = visit.id;
+                let sql = format!("UPDATE visits SET year = year + 1{raise} WHERE id = {id}");
                 app.run(&sql).await;
             }
             visit.done()
         }
     };
-    let jobs = job(HANDLER, &format!("chunk.items = 10\n{more}"));
+    let jobs = job(step, &format!("chunk.items = 10\n{more}"));
     fixture.builder(&jobs).handler("work", handler).connect().await.unwrap()
 }
 
