@@ -121,15 +121,12 @@ impl Template {
     /// Whether the statement is an UPDATE or a DELETE of this table alone, so that the rows it affects
     /// are rows of the table. False where that cannot be seen without the database's own parser.
     pub fn changes(&self, table: &str) -> bool {
-        let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
         match self.changed() {
             // `{source}`
             Some((_, name)) if name == "?" => true,
-            // A name without its schema is looked for in the same ones as the source's.
-            Some((_, name)) if name.contains('.') && table.contains('.') => {
-                name.eq_ignore_ascii_case(table)
-            }
-            Some((_, name)) => last(&name) == last(table),
+            // `archive.visits` and `visits` may be two tables: only the database knows where it looks
+            // for a name without a schema.
+            Some((_, name)) => name.eq_ignore_ascii_case(table),
             None => false,
         }
     }
@@ -178,7 +175,8 @@ impl Template {
         let ends = ["SET", "WHERE", "USING"];
         let mut between =
             rest.take_while(|word| !ends.iter().any(|end| word.eq_ignore_ascii_case(end)));
-        let several = between.any(|word| word == "," || word.eq_ignore_ascii_case("JOIN"));
+        let several =
+            between.any(|word| word == "," || word.to_ascii_uppercase().ends_with("JOIN"));
         (!several).then_some((verb, name))
     }
 
@@ -365,7 +363,6 @@ mod tests {
         for own in [
             "UPDATE v SET a = 1 WHERE {chunk}",
             "update only \"V\" AS x SET a = w.a FROM w WHERE {chunk:x} AND w.id = x.id",
-            "UPDATE app.v SET a = 1 WHERE {chunk}",
             "UPDATE OR IGNORE v SET a = 1 WHERE {chunk}",
             "DELETE FROM v WHERE {chunk} AND a",
             "DELETE FROM {source} WHERE {chunk}",
@@ -378,12 +375,16 @@ mod tests {
             "INSERT INTO v SELECT * FROM v WHERE {chunk}",
             "UPDATE v JOIN w ON w.id = v.id SET v.a = 1, w.a = 1 WHERE {chunk:v}",
             "UPDATE v, w SET v.a = 1, w.a = 1 WHERE {chunk:v} AND w.id = v.id",
+            "UPDATE v STRAIGHT_JOIN w ON w.id = v.id SET w.a = 1 WHERE {chunk:v}",
+            "UPDATE app.v SET a = 1 WHERE {chunk}",
             "DELETE v, w FROM v JOIN w ON w.id = v.id WHERE {chunk:v}",
             "SELECT f(id) FROM v WHERE {chunk}",
         ] {
             assert!(!parse(other).changes("v"), "{other}");
         }
         assert!(!parse("UPDATE a.v SET x = 1 WHERE {chunk}").changes("b.v"));
+        assert!(!parse("UPDATE v SET x = 1 WHERE {chunk}").changes("b.v"));
+        assert!(parse("UPDATE b.V SET x = 1 WHERE {chunk}").changes("b.v"));
         assert!(parse("DELETE FROM v WHERE {chunk}").deletes());
         assert!(!parse("UPDATE v SET a = 1 WHERE {chunk}").deletes());
     }

@@ -145,8 +145,8 @@ impl SourceCheck {
         let by_items = definition.changes_source().unwrap_or(false);
         if !by_items {
             findings.not_judged(
-                "the step's statement changes another table than the source, so its affected rows do \
-                 not show which items were processed",
+                "the step's statement changes another table than the source, or names it in another \
+                 way than `source.table`, so its affected rows do not show which items were processed",
             );
         }
         if !self.before.is_none() {
