@@ -68,7 +68,8 @@ impl Config {
     ///
     /// # Errors
     /// The file cannot be read, is not valid, or names a variable that is not set. The problem names the
-    /// line where there is one.
+    /// line where there is one. A variable of a connection may be unset: only what uses the connection
+    /// fails.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Config, Problem> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -113,7 +114,10 @@ impl Config {
             let line = line_at(text, spanned.span().start);
             Alerts { line, ..spanned.into_inner() }
         });
-        let File { store, connections, server, auth, .. } = file;
+        let File { store, mut connections, server, auth, .. } = file;
+        for (name, connection) in &mut connections {
+            connection.find_unset(name, &substituted.unset);
+        }
         Ok(Config { store, connections, jobs, dependencies, server, auth, alerts })
     }
 
@@ -247,6 +251,8 @@ struct Substituted {
     expanded: String,
     named: String,
     variables: BTreeMap<String, Secret>,
+    /// The variables of connections that are not set, with their lines. They stay in the text.
+    unset: Vec<(String, usize)>,
 }
 
 /// Replaces `${VAR}` outside comments. The value is escaped as TOML wants it inside a quoted
@@ -256,13 +262,18 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substi
         expanded: String::with_capacity(text.len()),
         named: String::with_capacity(text.len()),
         variables: BTreeMap::new(),
+        unset: Vec::new(),
     };
+    let mut in_connection = false;
     // The quote that ends the current string.
     let mut quote: Option<&str> = None;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let mut rest = line;
         // Only a string in triple quotes spans lines.
         quote = quote.filter(|quote| quote.len() == 3);
+        if quote.is_none() && line.trim_start().starts_with('[') {
+            in_connection = line.trim_start().starts_with("[connections.");
+        }
         while let Some(c) = rest.chars().next() {
             if c == '#' && quote.is_none() {
                 break;
@@ -270,10 +281,21 @@ fn substitute(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Substi
             if let Some((name, after)) =
                 rest.strip_prefix("${").and_then(|inner| inner.split_once('}'))
             {
-                let value = env(name).ok_or_else(|| {
-                    let detail = format!("the environment variable `{name}` is not set");
-                    Problem::new(Code::Configuration, detail).at_line(number + 1)
-                })?;
+                let value = match env(name) {
+                    Some(value) => value,
+                    None if in_connection && quote.is_some() => {
+                        out.unset.push((name.to_owned(), number + 1));
+                        let written = &rest[..rest.len() - after.len()];
+                        out.expanded.push_str(written);
+                        out.named.push_str(written);
+                        rest = after;
+                        continue;
+                    }
+                    None => {
+                        let detail = format!("the environment variable `{name}` is not set");
+                        return Err(Problem::new(Code::Configuration, detail).at_line(number + 1));
+                    }
+                };
                 let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
                 out.expanded.push_str(&escaped);
                 match quote {
@@ -403,7 +425,7 @@ match = ["month"]
         assert_eq!(job_type.line, 9);
         assert_eq!(job_type.step.kind, StepKind::Refresh);
         assert_eq!(job_type.step.on_conflict, OnConflict::Retry);
-        assert_eq!(job_type.failures.as_ref().unwrap().budget, Budget::Share(0.0001));
+        assert_eq!(job_type.failures.budget, Budget::Share(0.0001));
         let again = JobType::from_json("REFRESH_CANDIDATES", job_type.to_json()).unwrap();
         assert_eq!(JobType { line: 9, ..again }, *job_type);
     }

@@ -106,6 +106,36 @@ fn hide_credentials(url: &str) -> String {
     }
 }
 
+/// A server in a message.
+pub(crate) fn server(host: &str, port: &str, database: &str, user: &str) -> String {
+    format!("host {host}, port {port}, database `{database}` as user `{user}`")
+}
+
+/// A hint for a URL whose password has characters that end the password there, or `""`.
+pub(crate) fn password_hint(url: &str) -> &'static str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let address = &rest[..query_start(rest)];
+    let password = address
+        .rsplit_once('@')
+        .and_then(|(credentials, _)| credentials.split_once(':'))
+        .map_or("", |(_, password)| password);
+    let is_encoded = |at: usize| {
+        let digits = password.get(at + 1..at + 3).unwrap_or_default();
+        digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_special = |(at, c): (usize, char)| match c {
+        '%' => !is_encoded(at),
+        c => "@/?#[] ".contains(c),
+    };
+    match password.char_indices().any(is_special) {
+        true => {
+            "; the password in the URL has special characters: write @ as %40, / as %2F, ? as %3F, \
+             # as %23 and % as %25"
+        }
+        false => "",
+    }
+}
+
 /// The position of the first `?name=`. A bare question mark can be part of a password.
 pub(crate) fn query_start(rest: &str) -> usize {
     rest.match_indices('?')
@@ -163,6 +193,17 @@ mod tests {
             assert_eq!(error.class, ErrorClass::Definition);
             assert!(error.message.contains("sqlite:PATH"), "{error}");
             assert!(!error.message.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn special_characters_in_a_password_are_hinted_at() {
+        for password in ["p@ss", "p/ss", "p#ss", "p%ss", "p?ss", "100%"] {
+            let hint = password_hint(&format!("postgres://u:{password}@h/d?sslmode=require"));
+            assert!(hint.contains("%40"), "{password}");
+        }
+        for url in ["postgres://u:p%40ss@h/d", "mysql://u@h/d", "postgres://h/d", "sqlite:a.db"] {
+            assert_eq!(password_hint(url), "", "{url}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! The engine of one process: its store, connections, job types and handlers.
 
-use crate::Result;
 use crate::merge::job_result::JobResult;
 use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
 use crate::step::{ItemContext, JobDefinition, Step, Steps};
+use crate::{EngineError, Result};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -15,7 +15,7 @@ use windlass_connectors::{Connection, Emitted, EmittedCursor, Replicas};
 use windlass_core::config;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
-use windlass_store::{Capabilities, Store};
+use windlass_store::{Capabilities, Store, StoreError};
 
 /// The engine of one process: it submits jobs, answers questions about them, and runs them. Cloning is
 /// cheap; all clones share the same connections.
@@ -306,14 +306,16 @@ impl Builder {
         for job_type in self.config.jobs.values() {
             crate::merge::destination::check(job_type)?;
         }
-        let store = windlass_store::connect(&self.config.store.url).await?;
-        store.migrate().await?;
+        let store = open_store(&self.config.store.url).await?;
         let (mut connections, mut replicas) = (BTreeMap::new(), BTreeMap::new());
         for (name, connection) in &self.config.connections {
-            let opened = open(connection).await.map_err(|error| {
-                let field = format!("connections.{name}.url");
-                Problem::field(Code::Unreachable, field, error.to_string())
-            });
+            let opened = match &connection.unset {
+                Some(unset) => Err(unset.clone()),
+                None => open(connection).await.map_err(|error| {
+                    let field = format!("connections.{name}.url");
+                    Problem::field(Code::Unreachable, field, error.to_string())
+                }),
+            };
             let opened = opened.map(|(opened, others)| {
                 replicas.extend(others.map(|others| (name.clone(), Arc::new(others))));
                 opened
@@ -341,6 +343,26 @@ impl Builder {
         };
         Ok(Engine { shared: Arc::new(shared) })
     }
+}
+
+/// Opens the store and migrates its schema.
+async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
+    let opened = async {
+        let store = windlass_store::connect(url).await?;
+        store.migrate().await?;
+        Ok(store)
+    };
+    opened.await.map_err(|error| match error {
+        StoreError::Database(error) if error.is_connect_failure() => {
+            Problem::field(Code::Unreachable, "store.url", unreachable(&error)).into()
+        }
+        error => EngineError::from(error),
+    })
+}
+
+/// The detail of a database that cannot be reached, or refuses the login.
+pub(crate) fn unreachable(error: &windlass_drivers::Error) -> String {
+    format!("the database cannot be reached: {error}; is it running, and is the URL right?")
 }
 
 /// Opens a connection and prepares its replicas.

@@ -26,6 +26,9 @@ pub struct Connection {
     /// A statement that measures the load of the database.
     #[serde(default)]
     pub health: Option<Health>,
+    /// A variable that is not set, so that the connection cannot be opened.
+    #[serde(skip)]
+    pub unset: Option<Problem>,
 }
 
 /// `health = { sql = "SELECT …", limit = 10, every = "5s" }`
@@ -68,11 +71,33 @@ impl Connection {
             max_connections: default_connections(),
             outbox: false,
             health: None,
+            unset: None,
         }
+    }
+
+    /// Notes which of these variables, named with their lines, stands in one of the texts.
+    pub(super) fn find_unset(&mut self, name: &str, unset: &[(String, usize)]) {
+        let health = self.health.iter().map(|health| ("health.sql", &health.sql));
+        let replicas = self.replicas.iter().map(|replica| ("replicas", replica));
+        let texts = [("url", &self.url)].into_iter().chain(replicas).chain(health);
+        let found = texts.flat_map(|(field, text)| {
+            unset
+                .iter()
+                .find(|(unset, _)| text.contains(&format!("${{{unset}}}")))
+                .map(|found| (field, found))
+        });
+        self.unset = found.min_by_key(|(_, (_, line))| *line).map(|(field, (variable, line))| {
+            let detail = format!("the environment variable `{variable}` is not set");
+            let field = format!("connections.{name}.{field}");
+            Problem::field(Code::Configuration, field, detail).at_line(*line)
+        });
     }
 
     /// All problems of the table.
     pub(super) fn problems(&self, name: &str) -> Vec<Problem> {
+        if let Some(unset) = &self.unset {
+            return vec![unset.clone()];
+        }
         let mut problems = Vec::new();
         let mut refuse = |field: &str, detail: &str| {
             let field = format!("connections.{name}.{field}");

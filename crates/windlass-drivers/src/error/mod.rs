@@ -57,11 +57,31 @@ impl Error {
         Error::new(ErrorClass::Definition, message)
     }
 
+    /// Whether the database is down, busy, or refused the statement only this time, so that the error tells
+    /// nothing about the statement.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self.class, ErrorClass::Connection | ErrorClass::Retry | ErrorClass::Busy)
+    }
+
+    /// The error of a connection that could not be made to this server, with a hint about its URL. The
+    /// description has no password.
+    pub(crate) fn connecting(self, server: &str, hint: &str) -> Self {
+        Error { message: format!("{CANNOT_CONNECT}{server}: {}{hint}", self.message), ..self }
+    }
+
+    /// Whether the server cannot be reached, or refused the login.
+    pub fn is_connect_failure(&self) -> bool {
+        self.class == ErrorClass::Connection || self.message.starts_with(CANNOT_CONNECT)
+    }
+
     /// An error without a code of the database.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Error { class, code: None, message: message.into() }
     }
 }
+
+/// The beginning of the message of every connection that could not be made.
+const CANNOT_CONNECT: &str = "cannot connect to ";
 
 impl ErrorClass {
     /// Whether trying again can help.

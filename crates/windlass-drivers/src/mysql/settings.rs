@@ -10,6 +10,7 @@ use mysql_async::{
 use crate::{
     Error, ErrorClass,
     security::{ClientCertificate, Mode, Parts, Roots, Security, Verify, decode, take_security},
+    url::{password_hint, server},
 };
 
 /// The settings of new connections.
@@ -19,6 +20,9 @@ pub(super) struct Settings {
     /// Without TLS, unless it is required.
     plain: Option<Opts>,
     connect_timeout: Duration,
+    /// Host, port, database and user, for messages.
+    server: String,
+    hint: &'static str,
 }
 
 impl Settings {
@@ -28,7 +32,17 @@ impl Settings {
             Some(rest) => format!("mysql://{rest}"),
             None => address.to_owned(),
         };
-        let opts = Opts::from_url(&address).map_err(unreadable)?;
+        let hint = password_hint(url);
+        let opts = Opts::from_url(&address).map_err(|error| {
+            let error = unreadable(error);
+            Error { message: format!("{}{hint}", error.message), ..error }
+        })?;
+        let server = server(
+            opts.ip_or_hostname(),
+            &opts.tcp_port().to_string(),
+            opts.db_name().unwrap_or_default(),
+            opts.user().unwrap_or_default(),
+        );
         if opts.db_name().is_none_or(str::is_empty) {
             return Err(invalid(
                 "the MySQL URL names no database; write mysql://USER:PASSWORD@HOST:PORT/DATABASE",
@@ -71,17 +85,18 @@ impl Settings {
             Mode::Prefer | Mode::Require => Some(builder.clone().ssl_opts(tls(security)?).into()),
         };
         let plain = (mode != Mode::Require).then(|| builder.into());
-        Ok(Settings { secure, plain, connect_timeout })
+        Ok(Settings { secure, plain, connect_timeout, server, hint })
     }
 
     /// Connects. The timeout covers the whole handshake, since a server may accept and then not answer.
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
-        match tokio::time::timeout(self.connect_timeout, self.reach()).await {
-            Ok(connected) => Ok(connected?),
+        let connected = match tokio::time::timeout(self.connect_timeout, self.reach()).await {
+            Ok(connected) => connected.map_err(Error::from),
             Err(_) => {
                 Err(Error::new(ErrorClass::Connection, "timed out connecting to the database"))
             }
-        }
+        };
+        connected.map_err(|error| error.connecting(&self.server, self.hint))
     }
 
     async fn reach(&self) -> Result<Conn, DriverFailure> {

@@ -36,7 +36,10 @@ impl Listener {
 
     async fn attempt(database: &Postgres, channel: &str) -> Result<Option<Self>, Error> {
         let Settings { config, tls, .. } = &*database.settings;
-        let (client, connection) = config.connect(tls.clone()).await?;
+        let (client, connection) = config
+            .connect(tls.clone())
+            .await
+            .map_err(|error| database.settings.connect_error(error.into()))?;
         let (sender, payloads) = mpsc::channel(BUFFER);
         let task = tokio::spawn(forward(connection, sender));
         let mut listener = Listener { payloads, task, client };

@@ -2,7 +2,10 @@
 
 use std::{fmt, ops::ControlFlow, sync::Arc, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Client, Manager, ManagerConfig, Pool, PoolError, QueueMode, RecyclingMethod, Runtime,
+    TimeoutType,
+};
 
 use super::{Listener, Param, Transaction, settings::Settings};
 use crate::{Error, ErrorClass, Row};
@@ -45,7 +48,7 @@ impl Postgres {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
-        let client = self.pool.get().await?;
+        let client = self.client().await?;
         Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
     }
 
@@ -58,7 +61,7 @@ impl Postgres {
         params: &[Param<'_>],
         take: impl FnMut(Row) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let client = self.pool.get().await.map_err(Error::from)?;
+        let client = self.client().await?;
         let begin = format!("BEGIN; {settings}");
         Transaction::read(client, self.settings.clone(), &begin, sql, params, take).await
     }
@@ -89,7 +92,7 @@ impl Postgres {
         let begin = begin(settings);
         let mut dead = 0;
         loop {
-            let client = self.pool.get().await?;
+            let client = self.client().await?;
             match Transaction::begin(client, self.settings.clone(), &begin, first).await {
                 Err(error)
                     if error.class == ErrorClass::Connection && dead < self.max_connections() =>
@@ -100,6 +103,14 @@ impl Postgres {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// A connection of the pool, or a new one.
+    async fn client(&self) -> Result<Client, Error> {
+        self.pool.get().await.map_err(|error| match error {
+            PoolError::Timeout(TimeoutType::Wait) => error.into(),
+            error => self.settings.connect_error(error.into()),
+        })
     }
 
     /// Listens on a channel with a separate connection. `None` if notifications do not arrive, as behind a

@@ -11,6 +11,7 @@ use super::tls::{self, Tls};
 use crate::{
     Error, ErrorClass,
     security::{Mode, Parts, take_security},
+    url::password_hint,
 };
 
 /// The settings of new connections.
@@ -19,11 +20,20 @@ pub(super) struct Settings {
     pub(super) tls: Tls,
     /// Covers the whole handshake, since a server may accept and then not answer.
     pub(super) connect_timeout: Duration,
+    /// Host, port, database and user, for messages.
+    server: String,
+    hint: &'static str,
 }
 
 impl Settings {
+    /// Names the server in the error of a connection that could not be made.
+    pub(super) fn connect_error(&self, error: Error) -> Error {
+        error.connecting(&self.server, self.hint)
+    }
+
     pub(super) fn parse(url: &str) -> Result<Settings, Error> {
         let Parts { address, security, given } = take_security(url)?;
+        let hint = password_hint(url);
         let plain = match given.is_empty() {
             true => address.to_owned(),
             false => {
@@ -35,7 +45,7 @@ impl Settings {
             let error = Error::from(error);
             Error::new(
                 ErrorClass::Definition,
-                format!("the PostgreSQL URL is not valid: {}", error.message),
+                format!("the PostgreSQL URL is not valid: {}{hint}", error.message),
             )
         })?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
@@ -71,8 +81,32 @@ impl Settings {
         }
         let tls = tls::connector(security)?;
         let connect_timeout = connect_timeout(&config);
-        Ok(Settings { config, tls, connect_timeout })
+        let server = server(&config);
+        Ok(Settings { config, tls, connect_timeout, server, hint })
     }
+}
+
+/// Hosts, ports, database and user.
+fn server(config: &Config) -> String {
+    let name = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    };
+    let hosts: Vec<String> = match config.get_hosts() {
+        [] => config.get_hostaddrs().iter().map(ToString::to_string).collect(),
+        hosts => hosts.iter().map(name).collect(),
+    };
+    let ports: Vec<String> = match config.get_ports() {
+        [] => vec!["5432".to_owned()],
+        ports => ports.iter().map(ToString::to_string).collect(),
+    };
+    let user = config.get_user().unwrap_or_default();
+    crate::url::server(
+        &hosts.join(","),
+        &ports.join(","),
+        config.get_dbname().unwrap_or(user),
+        user,
+    )
 }
 
 /// The connect timeout of every host, and ten seconds for the login.

@@ -12,19 +12,81 @@ fn closed_port() -> u16 {
 
 #[tokio::test]
 async fn an_unreachable_server_is_named_without_its_password() {
-    let url = format!("postgres://clerk:hush@127.0.0.1:{}/app", closed_port());
+    let port = closed_port();
+    let server = format!("host 127.0.0.1, port {port}, database `app` as user `clerk`");
+    for scheme in ["postgres", "mysql"] {
+        let url = format!("{scheme}://clerk:hush@127.0.0.1:{port}/app");
+        let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
+        for command in ["check", "run RAISE", "submit RAISE", "run RAISE --dry-run"] {
+            let output = sandbox.run(command).await;
+            refused(&output, &["WL0005", "connections.app.url", "cannot be reached", &server]);
+            assert!(!said(&output).contains("hush"), "{output:?}");
+        }
+        assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
+    }
+    let url = format!("postgres://clerk:hush@127.0.0.1:{port}/app");
+    let store = CliSandbox::with(&config(&url, "sqlite:app.db", &raise(5)));
+    let output = store.run("jobs").await;
+    refused(&output, &["WL0005", "store.url", &server]);
+    assert!(!said(&output).contains("hush"), "{output:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_has_one_code_everywhere() {
+    let data = Data::mariadb().await.with_accounts(5).await;
+    let (before, after) =
+        data.url().split_once("://").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (_, address) = after.rsplit_once('@').unwrap();
+    let url = format!("{before}://clerk:hush@{address}");
     let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
     for command in ["check", "run RAISE", "submit RAISE", "run RAISE --dry-run"] {
         let output = sandbox.run(command).await;
-        refused(&output, &["WL0005", "connections.app.url", "cannot be reached"]);
+        refused(&output, &["WL0005", "connections.app.url", "as user `clerk`", "1045"]);
         assert!(!said(&output).contains("hush"), "{output:?}");
     }
-    assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 
+    let data = Data::postgres().await;
+    let (_, address) =
+        data.url().rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let url = data.url().replace(&address, "no_such_database");
+    let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
+    refused(&sandbox.run("check").await, &["WL0005", "database `no_such_database`", "3D000"]);
     let store = CliSandbox::with(&config(&url, "sqlite:app.db", &raise(5)));
-    let output = store.run("jobs").await;
-    refused(&output, &["store"]);
-    assert!(!said(&output).contains("hush"), "{output:?}");
+    refused(&store.run("jobs").await, &["WL0005", "store.url", "3D000"]);
+}
+
+#[tokio::test]
+async fn special_characters_in_a_password_get_a_hint() {
+    let port = closed_port();
+    for url in [
+        format!("postgres://clerk:hu/sh@127.0.0.1:{port}/app"),
+        format!("postgres://clerk:hu@sh@127.0.0.1:{port}/app"),
+        format!("mysql://clerk:hu#sh@127.0.0.1:{port}/app"),
+    ] {
+        let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &url, &raise(5)));
+        let output = sandbox.run("check").await;
+        refused(&output, &["connections.app.url", "%40", "%2F"]);
+        assert!(!said(&output).contains("hu/") && !said(&output).contains("hu#"), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_needs_no_source_works_without_its_variable() {
+    let data = Data::sqlite().with_accounts(5).await;
+    let text = config("sqlite:windlass.db", "${APP_URL}", &raise(5));
+    let sandbox = CliSandbox::with(&text);
+    for command in ["jobs", "dead list", "schedules", "workers", "alerts", "stop", "start"] {
+        sandbox.run(command).await.ok();
+    }
+    for command in ["check", "run RAISE", "submit RAISE"] {
+        refused(&sandbox.run(command).await, &["WL0001", "line 5", "`APP_URL` is not set"]);
+    }
+    // The store needs its variable.
+    let store = CliSandbox::with(&text.replace("sqlite:windlass.db", "${STORE_URL}"));
+    refused(&store.run("jobs").await, &["line 2", "`STORE_URL` is not set"]);
+    let sandbox = sandbox.env("APP_URL", &data.url());
+    sandbox.run("run RAISE").await.ok();
+    data.raised_once(5).await;
 }
 
 #[tokio::test]
