@@ -4,10 +4,13 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::{Serialize, Serializer};
 
 /// `failures = { budget = "0.01%", on_exceeded = "pause" }`
-#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+///
+/// By default a job is paused when more than 1 % of its items and more than 100 items are dead letters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failures {
     /// The limit.
+    #[serde(default)]
     pub budget: Budget,
     /// What happens when it is exceeded.
     #[serde(default)]
@@ -38,6 +41,37 @@ pub enum Budget {
 /// not stop a job of millions.
 const MIN_SHARE_BASE: u64 = 10_000;
 
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::Share(0.01)
+    }
+}
+
+impl std::fmt::Display for Failures {
+    /// When the budget is exceeded, and what happens then.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let then = match self.on_exceeded {
+            OnExceeded::Pause => "pauses",
+            OnExceeded::Fail => "fails",
+        };
+        match self.budget {
+            Budget::Count(1) => write!(f, "{then} at more than 1 dead letter"),
+            Budget::Count(count) => write!(f, "{then} at more than {count} dead letters"),
+            Budget::Share(share) => write!(
+                f,
+                "{then} at more than {} % and more than {} dead letters",
+                percent(share),
+                self.budget.allowance(0)
+            ),
+        }
+    }
+}
+
+/// A share in percent, without the digits that the conversion to binary adds.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
 impl Budget {
     /// The number of dead letters that one grant of the budget allows.
     pub fn allowance(self, items_planned: u64) -> u64 {
@@ -54,7 +88,7 @@ impl Serialize for Budget {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Budget::Count(count) => serializer.serialize_u64(*count),
-            Budget::Share(share) => serializer.serialize_str(&format!("{}%", share * 100.0)),
+            Budget::Share(share) => serializer.serialize_str(&format!("{}%", percent(*share))),
         }
     }
 }
@@ -99,6 +133,20 @@ mod tests {
     }
 
     #[test]
+    fn the_default_allows_one_percent_and_a_hundred_items() {
+        let failures = Failures::default();
+        assert_eq!(failures.on_exceeded, OnExceeded::Pause);
+        assert_eq!(failures.budget.allowance(5), 100);
+        assert_eq!(failures.budget.allowance(1_000_000), 10_000);
+        assert_eq!(failures.to_string(), "pauses at more than 1 % and more than 100 dead letters");
+        let counted: Failures =
+            serde_json::from_str(r#"{"budget": 7, "on_exceeded": "fail"}"#).unwrap();
+        assert_eq!(counted.to_string(), "fails at more than 7 dead letters");
+        let only: Failures = serde_json::from_str(r#"{"on_exceeded": "fail"}"#).unwrap();
+        assert_eq!(only.budget, failures.budget);
+    }
+
+    #[test]
     fn anything_else_is_refused_with_what_would_be_right() {
         for bad in ["\"lots\"", "\"101%\"", "-1", "1.5", "\"5\""] {
             assert!(parse(bad).unwrap_err().to_string().contains("0.01%"), "{bad}");
@@ -107,7 +155,7 @@ mod tests {
 
     #[test]
     fn round_trips() {
-        for budget in [Budget::Count(5), Budget::Share(0.5)] {
+        for budget in [Budget::Count(5), Budget::Share(0.5), Budget::Share(0.0001)] {
             assert_eq!(parse(&serde_json::to_string(&budget).unwrap()).unwrap(), budget);
         }
     }

@@ -50,8 +50,8 @@ pub struct JobType {
     #[serde(default)]
     pub retry: RetryPolicy,
     /// The failure budget.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failures: Option<Failures>,
+    #[serde(default)]
+    pub failures: Failures,
     /// Limits over all machines.
     #[serde(default, skip_serializing_if = "Throughput::is_unlimited")]
     pub throughput: Throughput,
@@ -234,7 +234,7 @@ impl JobType {
                 "read-only: each chunk is one part, read at its own instant and counted exactly once; \
                  the result is made of exactly these parts"
             }
-            _ if self.source.items => {
+            _ if self.source.items || self.source.query.is_some() => {
                 "inserts exactly once, in one transaction with the ledger row; other effects of the \
                  handler at least once, with a stable idempotency key"
             }

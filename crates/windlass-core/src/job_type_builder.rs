@@ -82,7 +82,7 @@ impl JobType {
             report: None,
             load: None,
             retry: RetryPolicy::default(),
-            failures: None,
+            failures: Failures::default(),
             throughput: Throughput::default(),
             queue: QueueOptions::default(),
             schedule: None,
@@ -294,7 +294,7 @@ impl<S> JobTypeBuilder<S> {
 
     /// How many dead letters are too many, and what happens then.
     pub fn failures(mut self, failures: Failures) -> Self {
-        self.job_type.failures = Some(failures);
+        self.job_type.failures = failures;
         self
     }
 

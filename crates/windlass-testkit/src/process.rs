@@ -127,6 +127,14 @@ impl Output {
         assert_eq!(self.code, Some(0), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
+
+    /// Returns itself if the exit code is 5, for a job that completed with dead letters, otherwise panics
+    /// with the output.
+    #[track_caller]
+    pub fn with_dead_letters(self) -> Self {
+        assert_eq!(self.code, Some(5), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
 }
 
 /// A process. Dropping this handle kills it and all its children.
@@ -164,6 +172,11 @@ impl Running {
     /// Sends SIGTERM.
     pub fn term(&self) {
         self.signal(Signal::SIGTERM);
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        self.signal(Signal::SIGINT);
     }
 
     /// Whether the process has not exited.

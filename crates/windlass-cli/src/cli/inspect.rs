@@ -48,6 +48,8 @@ pub(super) struct WatchArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    dead_letters: exit::DeadLetters,
 }
 
 #[derive(clap::Args)]
@@ -132,7 +134,7 @@ pub(super) async fn watch(args: WatchArgs, config: &Path) -> Result<ExitCode> {
     } else {
         print::summary(&job)
     }
-    Ok(if ended { exit::of(job.status) } else { ExitCode::SUCCESS })
+    Ok(if ended { args.dead_letters.exit_code(&job) } else { exit::interrupted() })
 }
 
 pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> {

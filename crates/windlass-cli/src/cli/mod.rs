@@ -67,7 +67,8 @@ Examples:
   windlass run REFRESH --filter year=2024,2025   submit a job and run it here
   windlass submit REFRESH && windlass worker     submit a job; run workers on any machine
 
-Exit codes: 0 completed, 1 failed, 2 bad usage or configuration, 3 cancelled, 4 paused";
+Exit codes: 0 every item processed or skipped, 1 failed, 2 bad usage or configuration, 3 cancelled, 4 paused,
+5 completed with dead letters, 130 interrupted";
 
 #[derive(Subcommand)]
 enum Command {

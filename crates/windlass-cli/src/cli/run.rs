@@ -26,6 +26,8 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    dead_letters: exit::DeadLetters,
+    #[command(flatten)]
     restore: config::Restore,
 }
 
@@ -54,7 +56,16 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
     let job = engine.submit(request, identity).await?.id();
     let slots = args.concurrency.map(usize::from);
-    work_to_end(&engine, job, slots, args.json, interrupt).await
+    let ending = Ending { json: args.json, dead_letters: args.dead_letters };
+    work_to_end(&engine, job, slots, ending, interrupt).await
+}
+
+/// What a command does when its job has ended.
+pub(super) struct Ending {
+    /// Whether it prints the job as JSON.
+    pub(super) json: bool,
+    /// Which exit code dead letters give.
+    pub(super) dead_letters: exit::DeadLetters,
 }
 
 /// Runs one job in this process until it ends, is paused, or the user interrupts.
@@ -62,7 +73,7 @@ pub(super) async fn work_to_end(
     engine: &Engine,
     job: JobId,
     slots: Option<usize>,
-    json: bool,
+    ending: Ending,
     mut interrupt: Interrupt,
 ) -> Result<ExitCode> {
     let defaults = Options::default();
@@ -75,13 +86,13 @@ pub(super) async fn work_to_end(
     let stats = working.await?;
     let finished = followed?;
     let job = engine.job(job).await?;
-    if json {
+    if ending.json {
         print::json(&job)?
     } else {
         print::summary(&job)
     }
     if finished {
-        return Ok(exit::of(job.status));
+        return Ok(ending.dead_letters.exit_code(&job));
     }
     eprintln!(
         "stopped: {} completed, {} interrupted, whose commits are kept; continue with \
@@ -90,7 +101,7 @@ pub(super) async fn work_to_end(
         stats.handed_back,
         job.id
     );
-    Ok(exit::failed())
+    Ok(exit::interrupted())
 }
 
 fn show_dry_run(dry_run: &DryRun) {

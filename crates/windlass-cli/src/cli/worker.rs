@@ -1,7 +1,7 @@
 //! `windlass worker`: runs jobs until stopped.
 
 use super::progress::Interrupt;
-use super::{config, print, queue, run};
+use super::{config, exit, print, queue, run};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,6 +26,8 @@ pub(super) struct Args {
     #[arg(long, requires = "job")]
     json: bool,
     #[command(flatten)]
+    dead_letters: exit::DeadLetters,
+    #[command(flatten)]
     restore: config::Restore,
 }
 
@@ -40,7 +42,8 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let slots = args.concurrency.map(usize::from);
     if let Some(job) = args.job {
         engine.job(job).await?;
-        return run::work_to_end(&engine, job, slots, args.json, interrupt).await;
+        let ending = run::Ending { json: args.json, dead_letters: args.dead_letters };
+        return run::work_to_end(&engine, job, slots, ending, interrupt).await;
     }
     for name in engine.config().connections.keys() {
         if let Err(problem) = engine.connection(name) {

@@ -90,7 +90,7 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
                 &job.identity,
                 &job.definition,
                 &job.definition_hash,
-                job.failures.as_deref(),
+                job.failures.as_str(),
                 job.priority,
                 &job.connection,
                 job.handler.as_deref(),

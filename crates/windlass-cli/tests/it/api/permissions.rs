@@ -65,7 +65,7 @@ const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n
 async fn with_a_job_of_ada(data: &Data) -> (TestServer, String, String) {
     let mut server = TestServer::start(CliSandbox::on(data, &(take(SCHEDULE) + &auth()))).await;
     let id = server.token(&token("ada", "clerk")).submit(json!({"jobType": "TAKE"})).await;
-    server.sandbox.run(&format!("worker --job {id}")).await.ok();
+    server.sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     let letters = server.get("/api/v1/dead-letters").await.is(200);
     (server, id, text(&letters[0]["id"]))
 }

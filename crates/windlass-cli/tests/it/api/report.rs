@@ -11,7 +11,7 @@ async fn every_ended_job_has_a_report(data: Data) {
     let done = server.submit(json!({"jobType": "TAKE"})).await;
     let waiting = server.get(&path(&done)).await.is(409);
     assert_eq!(waiting["code"], "WL0008", "{waiting}");
-    server.sandbox.run(&format!("worker --job {done}")).await.ok();
+    server.sandbox.run(&format!("worker --job {done}")).await.with_dead_letters();
     let report = server.get(&path(&done)).await;
     assert_eq!(report.status, 200);
     for (header, value) in [

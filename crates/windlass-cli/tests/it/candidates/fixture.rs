@@ -97,7 +97,9 @@ impl CandidatesFixture {
 
     /// Runs a job type, which must complete and be proven.
     pub(crate) async fn complete(&self, request: &str) -> Json {
-        let job = parse(&self.sandbox.run(&format!("run {request} --json")).await.ok());
+        let job = parse(
+            &self.sandbox.run(&format!("run {request} --allow-dead-letters --json")).await.ok(),
+        );
         self.sandbox.prove(job["id"].as_str().unwrap()).await;
         job
     }

@@ -15,7 +15,7 @@ async fn with_three_letters(data: &Data) -> (CliSandbox, String) {
     let take = "UPDATE savings SET amount = amount - 10 WHERE {chunk}";
     let jobs = job("TAKE", take, 10).replace("\"accounts\"", "\"savings\"");
     let sandbox = CliSandbox::on(data, &jobs);
-    let run = sandbox.run("run TAKE").await.ok();
+    let run = sandbox.run("run TAKE").await.with_dead_letters();
     assert!(run.stdout.contains("97 processed, 0 skipped, 3 dead letters"), "{}", run.stdout);
     let id = text(&sandbox.json("jobs").await[0]["id"]);
     assert!(run.stdout.contains(&format!("windlass dead list --job {id}")), "{}", run.stdout);
@@ -95,7 +95,7 @@ async fn repaired_letters_are_redriven_and_the_others_fail_again() {
         let nothing = sandbox.run("dead redrive --all").await.ok();
         assert!(nothing.stdout.contains("nothing to redrive"), "{}", nothing.stdout);
 
-        let worked = sandbox.run(&format!("worker --job {again} --json")).await.ok();
+        let worked = sandbox.run(&format!("worker --job {again} --json")).await.with_dead_letters();
         assert_eq!(parse(&worked)["items"]["processed"], 2);
         assert_eq!(parse(&worked)["items"]["dead"], 1);
         assert_eq!(keys(&letters(&sandbox, "--status reprocessed").await), [7, 95]);
@@ -165,7 +165,8 @@ async fn an_exceeded_budget_pauses_the_job_and_resuming_grants_another() {
         sandbox.run(&format!("resume {id}")).await.ok();
         assert_eq!(sandbox.run(&format!("worker --job {id} --concurrency 1")).await.code, Some(4));
         sandbox.run(&format!("resume {id}")).await.ok();
-        sandbox.run(&format!("worker --job {id} --concurrency 1")).await.ok();
+        let worked = sandbox.run(&format!("worker --job {id} --concurrency 1")).await;
+        worked.with_dead_letters();
         assert_eq!(sandbox.job(&id).await["items"]["dead"], 10);
         data.raised_once(90).await;
         sandbox.prove(&id).await;

@@ -38,7 +38,11 @@ async fn every_command_has_help_with_an_example() {
         assert!(help.stdout.contains("  windlass "), "{command}: {}", help.stdout);
     }
     let help = sandbox.run("--help").await.ok();
-    assert!(help.stdout.contains("Exit codes: 0 completed, 1 failed"), "{}", help.stdout);
+    assert!(
+        help.stdout.contains("Exit codes: 0 every item processed or skipped, 1 failed"),
+        "{}",
+        help.stdout
+    );
     sandbox.run("--version").await.ok();
 }
 

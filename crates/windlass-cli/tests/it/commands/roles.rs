@@ -113,7 +113,7 @@ async fn work(sandbox: &CliSandbox, mend: impl AsyncFn(), enqueue: impl AsyncFn(
     assert_eq!(sandbox.job(&id).await["items"]["dead"], 1);
     mend().await;
     sandbox.run(&format!("retry {id}")).await.ok();
-    sandbox.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     sandbox.run("dead list").await.ok();
     let redrive = sandbox.json(&format!("dead redrive --job {id}")).await;
     let redrive = text(&redrive[0]["jobId"]);

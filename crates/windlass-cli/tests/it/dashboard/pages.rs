@@ -83,7 +83,7 @@ async fn a_failed_job_says_why_and_is_retried() {
     data.run("ALTER TABLE away RENAME TO wallets").await;
     browser.go("Retry failed chunks").await;
     browser.sees("Queued").await;
-    server.sandbox.run(&format!("worker --job {id}")).await.ok();
+    server.sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     browser.sees("Completed").await;
 }
 

@@ -82,7 +82,7 @@ async fn run_prints_how_to_continue_when_it_is_interrupted() {
     run.term();
     let left = run.wait().await;
     let id = text(&sandbox.json("jobs").await[0]["id"]);
-    assert_eq!(left.code, Some(1), "{left:?}");
+    assert_eq!(left.code, Some(130), "{left:?}");
     assert!(left.stderr.contains("handed back"), "{left:?}");
     assert!(left.stderr.contains(&format!("windlass worker --job {id}")), "{left:?}");
     assert_eq!(sandbox.status(&id).await, "PROCESSING");

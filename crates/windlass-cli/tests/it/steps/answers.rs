@@ -13,7 +13,7 @@ async fn each_kind_of_result_has_its_documented_effect() {
         let data = data.with_accounts(10).await;
         data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
         let sandbox = sandbox(&data, &by_command("python3 outcomes.py", TWO_TRIES));
-        let job = parse(&sandbox.run("run RAISE --json").await.ok());
+        let job = parse(&sandbox.run("run RAISE --json").await.with_dead_letters());
         assert_eq!(job["items"]["processed"], 5, "{job:#}");
         assert_eq!(job["items"]["skipped"], 1, "{job:#}");
         assert_eq!(job["items"]["dead"], 4, "{job:#}");
@@ -131,7 +131,7 @@ async fn every_type_of_column_reaches_the_program_and_comes_back() {
 async fn items_in_batch_item_failures_are_retried() {
     let jobs = by_command("python3 partial.py 5", TWO_TRIES);
     let (data, sandbox) = with_accounts(20, &jobs).await;
-    let job = parse(&sandbox.run("run RAISE --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --json").await.with_dead_letters());
     assert_eq!(job["items"]["processed"], 19, "{job:#}");
     let letters = letters(&sandbox, &text(&job["id"])).await;
     assert_eq!(keys(&letters), [5]);

@@ -16,7 +16,7 @@ async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     let command = format!("python3 poison.py {way}=13");
     let more = format!("step.timeout = \"5s\"\n{TWO_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_command(&command, &more)).await;
-    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     assert_eq!(job["status"], "COMPLETED", "{job:#}");
     assert_eq!(job["items"]["processed"], ROWS - 1, "{job:#}");
     assert_eq!(job["items"]["dead"], 1, "{job:#}");
@@ -52,7 +52,7 @@ async fn an_item_alone_has_as_much_time_as_a_batch() {
     let more = "step.timeout = \"4s\"\nretry.attempts = 1\n";
     let (data, sandbox) =
         with_accounts(8, &by_command("python3 poison.py exits=3 slow=1", more)).await;
-    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     assert_eq!(keys(&letters(&sandbox, &text(&job["id"])).await), [3], "{job:#}");
     raised_but(&data, 8, &[3]).await;
 }

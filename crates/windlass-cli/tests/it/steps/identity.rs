@@ -84,7 +84,7 @@ async fn an_item_keeps_its_key_in_retries_crashes_and_redrives() {
     eventually("the batch is being processed", async || !server.batches().is_empty()).await;
     first.kill9();
     server.remove("hold");
-    sandbox.run(&format!("worker --job {id}")).await.ok();
+    sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     let sent = by_batch(&server.batches());
     let whole = &sent[&(1..=ROWS).collect::<Vec<i64>>()];
     assert!(whole.len() >= 2, "sent before and after the crash: {whole:?}");

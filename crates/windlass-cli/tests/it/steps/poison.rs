@@ -14,7 +14,7 @@ async fn seven_items_with_error_results_become_dead_letters() {
     let command = "python3 poison.py refuses=13,142,271 delays=500,501,730,1000";
     let more = "retry = { attempts = 3, backoff = \"10ms\" }\n";
     let (data, sandbox) = with_accounts(ROWS, &by_command(command, more)).await;
-    let output = sandbox.run("run RAISE").await.ok();
+    let output = sandbox.run("run RAISE").await.with_dead_letters();
     assert!(output.stdout.contains("993 processed, 0 skipped, 7 dead letters"), "{output:?}");
     let id = text(&sandbox.json("jobs").await[0]["id"]);
     let letters = letters(&sandbox, &id).await;
@@ -38,7 +38,7 @@ async fn seven_items_that_crash_the_program_in_different_ways_become_dead_letter
     let command = format!("python3 poison.py {}", arguments.join(" "));
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_command(&command, &more)).await;
-    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     assert_eq!(job["items"]["processed"], 993, "{job:#}");
     let id = text(&job["id"]);
     let letters = letters(&sandbox, &id).await;

@@ -16,7 +16,7 @@ const CHUNKS: &str = "chunk.items = 5\n";
 async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
     let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
-    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     let id = text(&job["id"]);
     let letters = letters(&sandbox, &id).await;
     assert_eq!(keys(&letters), dead, "{behaviour}: {job:#}");

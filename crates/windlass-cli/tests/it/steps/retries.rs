@@ -45,7 +45,7 @@ async fn a_service_that_fails_three_of_ten_calls_loses_nothing() {
 async fn dead_letters_lower_the_success_rate() {
     let jobs = by_command("python3 poison.py refuses=3", "");
     let (_data, sandbox) = with_accounts(8, &jobs).await;
-    let output = sandbox.run("run RAISE").await.ok();
+    let output = sandbox.run("run RAISE").await.with_dead_letters();
     assert!(output.stdout.contains("success"), "{}", output.stdout);
     assert!(output.stdout.contains("87.50 %"), "{}", output.stdout);
     let job = parse(&sandbox.run("jobs --json").await.ok());

@@ -44,7 +44,7 @@ async fn a_secret_header_is_sent_and_stored_nowhere() {
     let sandbox = sandbox(&data, &by_service(&server.url("reject=400:7"), HEADERS));
     // Everything is logged, including the libraries.
     let sandbox = sandbox.env("ENRICH_TOKEN", SECRET).env("WINDLASS_LOG", "trace");
-    let output = sandbox.run("run RAISE -vv --json").await.ok();
+    let output = sandbox.run("run RAISE -vv --json").await.with_dead_letters();
     for request in server.requests() {
         assert_eq!(request["headers"]["authorization"], format!("Bearer {SECRET}"));
     }
@@ -127,7 +127,7 @@ async fn item_errors_that_contain_the_secret_are_stored_redacted() {
     let server = Server::start().await;
     let (data, sandbox) = with_accounts(5, &by_service(&server.url("blame=3"), HEADERS)).await;
     let sandbox = sandbox.env("ENRICH_TOKEN", SECRET);
-    let output = sandbox.run("run RAISE --json").await.ok();
+    let output = sandbox.run("run RAISE --json").await.with_dead_letters();
     assert_eq!(parse(&output)["items"]["dead"], 1, "{output:?}");
     look_everywhere(&sandbox, &text(&parse(&output)["id"])).await;
     is_nowhere_in(&sandbox.path("."));

@@ -102,7 +102,7 @@ async fn items_in_batch_item_failures_are_retried() {
 
     let jobs = by_service(&server.url("failures=9:4"), TWO_TRIES);
     let (_data, sandbox) = with_accounts(20, &jobs).await;
-    let job = parse(&sandbox.run("run RAISE --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --json").await.with_dead_letters());
     let letters = letters(&sandbox, &text(&job["id"])).await;
     assert_eq!(keys(&letters), [4]);
     assert_eq!(letters[0]["attempts"], 2);

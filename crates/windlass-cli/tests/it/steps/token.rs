@@ -23,10 +23,10 @@ async fn the_token_is_sent_with_every_batch_including_those_of_a_redrive() {
     let id = submitter.submit("RAISE").await;
     // The worker has the key, and no token.
     let worker = submitter.env("WINDLASS_TOKEN", "");
-    worker.run(&format!("worker --job {id}")).await.ok();
+    worker.run(&format!("worker --job {id}")).await.with_dead_letters();
     let redriven = parse(&worker.run("dead redrive --all --json").await.ok());
     let redrive = text(&redriven[0]["jobId"]);
-    worker.run(&format!("worker --job {redrive}")).await.ok();
+    worker.run(&format!("worker --job {redrive}")).await.with_dead_letters();
     let batches = server.batches();
     assert!(batches.iter().any(|request| request["batch"]["jobId"] == redrive.as_str()));
     for request in batches {
