@@ -1,6 +1,8 @@
 //! A database as a whole: its schema, its health, its outbox and the history of its ledger.
 
-use crate::{FanIn, LedgerHistory, LedgerSchema, Merge, Outbox, Result, Source, Target};
+use crate::{
+    FanIn, LedgerHistory, LedgerSchema, Merge, Outbox, Result, RowCount, Scope, Source, Target,
+};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::Table;
@@ -38,6 +40,16 @@ pub trait Catalog: Send + Sync {
     fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
         let _ = job_type;
         Ok(())
+    }
+    /// Prepares the statements of a job type in every form in which they will run, without running them.
+    /// Refuses the first one that the database refuses.
+    async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
+        let _ = scope;
+        Ok(())
+    }
+    /// The number of records of the source that match `source.where`.
+    async fn row_count(&self, scope: &Scope) -> Result<RowCount> {
+        Ok(RowCount::Estimated(scope.table.estimated_rows))
     }
     /// Runs a SELECT of the user's that returns one number. `None` when the number is NULL.
     async fn measure(&self, sql: &str) -> Result<Option<f64>>;

@@ -51,7 +51,9 @@ pub mod outbox;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod predicate;
+mod prepare;
 mod replicas;
+mod row_count;
 mod scope;
 mod source;
 mod sql;
@@ -77,6 +79,7 @@ pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};
 pub use no_ledger::NoLedger;
 pub use outbox::{Outbox, OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
 pub use replicas::{ReplicaReader, Replicas};
+pub use row_count::RowCount;
 pub use scope::Scope;
 pub use source::{
     Batch, ChunkPage, CutLimits, CutRange, FilterValues, Item, Preview, ReadLimits, RecordReader,

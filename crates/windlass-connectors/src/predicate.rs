@@ -1,5 +1,7 @@
 //! The condition for the records of a key set: keys AND `source.where` AND filters AND claims.
 
+mod qualify;
+
 use crate::Scope;
 use crate::array::Array;
 use crate::mysql::Cells;
@@ -142,6 +144,10 @@ pub(crate) fn push_conditions<'a>(
     }
     if let (Bounds::All, Some(condition)) = (bounds, &scope.job_type.source.condition) {
         and(sql);
+        let condition = match alias {
+            Some(alias) => Cow::Owned(qualify::qualify(sql.dialect, scope, condition, alias)),
+            None => Cow::Borrowed(condition.as_str()),
+        };
         // The line break ends a comment at the end of the condition.
         sql.push(format!("({condition}\n)"));
     }

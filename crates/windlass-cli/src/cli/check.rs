@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use windlass::{Checked, Engine, JobType, Problem, step_problem};
+use windlass_connectors::RowCount;
 use windlass_core::StepKind;
 use windlass_core::config::Health;
 use windlass_core::problem::Code;
@@ -47,10 +48,27 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         }
         for job_type in engine.config().jobs.values() {
             match engine.check_job_type(job_type).await {
-                Ok(checked) => match ask(&engine, job_type).await {
-                    Ok(answered) => plans.push((checked, answered)),
-                    Err(problem) => problems.push(problem),
-                },
+                Ok(checked) => {
+                    match engine.check_statements(&checked).await {
+                        Ok(unprepared) => warnings.extend(
+                            unprepared
+                                .into_iter()
+                                .map(|what| format!("jobs.{}.{what}", job_type.name)),
+                        ),
+                        Err(problem) => {
+                            problems.push(problem);
+                            continue;
+                        }
+                    }
+                    let rows = match job_type.source.items {
+                        true => None,
+                        false => Some(engine.row_count(&checked).await?),
+                    };
+                    match ask(&engine, job_type).await {
+                        Ok(answered) => plans.push(Plan { checked, rows, answered }),
+                        Err(problem) => problems.push(problem),
+                    }
+                }
                 // A database that is unavailable is so for all its job types; report it once.
                 Err(found) => {
                     let new = found.into_iter().filter(|problem| !problems.contains(problem));
@@ -60,11 +78,12 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        let plan = |(checked, answered): &(Checked, Option<Duration>)| {
+        let plan = |Plan { checked, rows, answered }: &Plan| {
             json!({
                 "jobType": checked.definition.name,
                 "definition": checked.definition.to_json(),
-                "estimatedRows": checked.table.estimated_rows,
+                "estimatedRows": rows.map(RowCount::rows),
+                "rowsCounted": matches!(rows, Some(RowCount::Counted(_))),
                 "guard": checked.definition.guard(&checked.table),
                 "guarantee": checked.definition.guarantee(),
                 "answeredMs": answered.map(|answered| answered.as_millis() as u64),
@@ -89,7 +108,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             let number = number.map_or("NULL".to_owned(), |number| number.to_string());
             println!("connection {name}: health is {number}; work is throttled above {limit}\n");
         }
-        plans.iter().for_each(|(checked, answered)| show(checked, *answered));
+        plans.iter().for_each(show);
         for rule in &rules {
             println!("{}\n", super::dependencies::describe(rule));
         }
@@ -130,22 +149,30 @@ async fn ask(engine: &Engine, job_type: &JobType) -> Result<Option<Duration>, Pr
     Ok(Some(begun.elapsed()))
 }
 
-fn show(checked: &Checked, answered: Option<Duration>) {
+/// A job type without problems.
+struct Plan {
+    checked: Checked,
+    /// The rows of its source; `None` if the request brings the items.
+    rows: Option<RowCount>,
+    /// The time in which the step answered an empty batch.
+    answered: Option<Duration>,
+}
+
+fn show(Plan { checked, rows, answered }: &Plan) {
     let Checked { definition, table, commit_items, .. } = checked;
     println!("{}", definition.name);
     if !definition.description.is_empty() {
         println!("  {}", escape::indented(&definition.description, 2));
     }
-    let rows = table.estimated_rows as i64;
     let items = i64::from(definition.chunk_items());
-    if definition.source.items {
+    if let Some(rows) = rows {
+        reads(definition, *rows, items, *commit_items);
+    } else {
         let (key, each) = (definition.source.key.join(", "), print::number(items));
         println!("  reads     the items of each request by ({key}), in chunks of {each}");
         if let Some(unit) = &definition.source.unit {
             println!("  unit      all items of a request have the same {unit}");
         }
-    } else {
-        reads(definition, rows, items, *commit_items);
     }
     for (filter, column) in &definition.source.filters {
         println!("  filter    {filter}: lookups in the index on {column}");
@@ -190,18 +217,27 @@ fn show(checked: &Checked, answered: Option<Duration>) {
     if let Some(guard) = definition.describe_guard(table) {
         println!("  guard     {guard}");
     }
+    println!("  failures  {}", definition.failures);
     println!("  promises  {}\n", definition.guarantee());
 }
 
-fn reads(definition: &JobType, rows: i64, items: i64, commit_items: u32) {
+fn reads(definition: &JobType, rows: RowCount, items: i64, commit_items: u32) {
+    let number = i64::try_from(rows.rows()).unwrap_or(i64::MAX);
+    let chunks = print::count(number.div_euclid(items) + i64::from(number % items > 0), "chunk");
+    let (count, each) = (print::count(number, "row"), print::number(items));
+    let size = match rows {
+        RowCount::Counted(_) => format!("{count} in {chunks} of {each}"),
+        RowCount::Estimated(_) => format!("an estimated {count}, about {chunks} of {each}"),
+        RowCount::MoreThan(_) => format!("more than {count} in chunks of {each}"),
+    };
+    let then = match definition.step.kind.makes_parts() {
+        true => "one part per chunk".to_owned(),
+        false => format!("a commit every {}", print::number(i64::from(commit_items))),
+    };
     println!(
-        "  reads     {} by ({}): about {} in {} of {}, a commit every {}",
+        "  reads     {} by ({}): {size}, {then}",
         definition.source.table.as_deref().unwrap_or("a query"),
         definition.source.key.join(", "),
-        print::count(rows, "row"),
-        print::count((rows + items - 1) / items, "chunk"),
-        print::number(items),
-        print::number(i64::from(commit_items)),
     );
     if definition.source.query.is_some() {
         let unique =

@@ -1,12 +1,13 @@
 //! Describes tables and queries by the catalog.
 
-use super::row::{int, text};
+use super::row::{int, text, value};
 use crate::names::{missing_table, user_tables};
 use crate::predicate::query_relation;
+use crate::row_count::select_all;
 use crate::sql::Dialect;
-use crate::{ConnectorError, Result};
+use crate::{ConnectorError, Result, Scope};
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{Column, ColumnType, Index, Source, Table};
+use windlass_core::{Column, ColumnType, Index, KeySet, Source, Table};
 use windlass_drivers::mysql::{self, ColumnFlags, Transaction, Value};
 use windlass_drivers::{Error, ErrorClass};
 
@@ -187,6 +188,27 @@ struct FoundIndex {
 
 /// The most rows that are counted.
 const MAX_COUNTED_ROWS: i64 = 100_000;
+
+/// The optimizer's estimate of the records that match `source.where`: the product over the tables of the
+/// outermost SELECT.
+pub(super) async fn estimated_matches(transaction: &mut Transaction, scope: &Scope) -> Result<u64> {
+    let all = KeySet::range(None, None);
+    let select = select_all(Dialect::Mysql, scope, &all);
+    let mut product: Option<f64> = None;
+    for row in transaction.query(&format!("EXPLAIN {}", select.text), Vec::new()).await? {
+        let cell = |name: &str| {
+            let named = |column: &mysql::Column| column.name_str() == name;
+            let index = row.columns_ref().iter().position(named)?;
+            let text = value(&row, index, None).ok()?.to_text()?;
+            text.split(|c: char| !c.is_ascii_digit() && c != '.').next()?.parse::<f64>().ok()
+        };
+        if let (Some(1.0), Some(rows)) = (cell("id"), cell("rows")) {
+            let share = cell("filtered").unwrap_or(100.0) / 100.0;
+            product = Some(product.unwrap_or(1.0) * rows * share);
+        }
+    }
+    Ok(product.unwrap_or_default() as u64)
+}
 
 /// The columns of a query, without running it.
 pub(super) async fn query_columns(

@@ -1,7 +1,8 @@
-//! Runs a statement on a few records, in a transaction that is rolled back.
+//! Runs a statement on a few records, in a transaction that is rolled back, or only prepares it.
 
 use super::{MysqlConnection, read, release, write};
 use crate::predicate::Bounds;
+use crate::prepare::{Forms, refused};
 use crate::sql::Dialect;
 use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
 use async_trait::async_trait;
@@ -21,6 +22,16 @@ impl DryRun for MysqlConnection {
         let outcome = write::write(self, &mut transaction, scope, vec![item]).await;
         release(transaction, outcome.map(drop)).await
     }
+}
+
+/// Prepares the statements of a job type.
+pub(super) async fn prepare(transaction: &mut Transaction, scope: &Scope) -> Result<()> {
+    let forms = Forms::of(Dialect::Mysql, scope);
+    for (field, sql) in forms.statements()? {
+        let prepared = transaction.columns(&sql.text).await;
+        prepared.map_err(|error| refused(scope, field, error.into()))?;
+    }
+    Ok(())
 }
 
 /// The first records of a key set, before and after the statement.

@@ -1,13 +1,15 @@
 //! Tables and server state.
 
 use super::{
-    MEASURE_TIMEOUT, PostgresConnection, describe, in_catalog_tx, milliseconds, release,
+    MEASURE_TIMEOUT, PostgresConnection, describe, in_catalog_tx, milliseconds, preview, release,
     replication, row,
 };
-use crate::sql::inner;
-use crate::{Catalog, Replication, Result};
+use crate::row_count::{MAX_COUNTED_ROWS, count_some, counted, select_all};
+use crate::sql::{Dialect, inner};
+use crate::{Catalog, Replication, Result, RowCount, Scope};
 use async_trait::async_trait;
-use windlass_core::Table;
+use windlass_core::{KeySet, Table};
+use windlass_drivers::ErrorClass;
 
 #[async_trait]
 impl Catalog for PostgresConnection {
@@ -23,13 +25,34 @@ impl Catalog for PostgresConnection {
         Ok(crate::chunk_binding::check(crate::sql::Dialect::Postgres, job_type)?)
     }
 
+    async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
+        let transaction = self.write_tx(scope).await?;
+        let prepared = preview::prepare(&transaction, scope).await;
+        release(transaction, prepared).await
+    }
+
+    async fn row_count(&self, scope: &Scope) -> Result<RowCount> {
+        let estimated =
+            in_catalog_tx!(self, |transaction| describe::estimated_matches(&transaction, scope))?;
+        if estimated > 10 * MAX_COUNTED_ROWS {
+            return Ok(RowCount::Estimated(estimated));
+        }
+        let all = KeySet::range(None, None);
+        let sql = count_some(&select_all(Dialect::Postgres, scope, &all).text);
+        match self.db.single(&measure_settings(), &sql, &[]).await {
+            Ok(rows) => {
+                let found: i64 = rows.first().map_or(Ok(0), |row| row::get(row, 0))?;
+                Ok(counted(found.unsigned_abs(), Some(estimated)))
+            }
+            // Counting took too long.
+            Err(error) if error.class == ErrorClass::Retry => Ok(RowCount::Estimated(estimated)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn measure(&self, sql: &str) -> Result<Option<f64>> {
         let sql = format!("SELECT (\n{}\n)::float8", inner(sql));
-        let settings = format!(
-            "SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {}",
-            milliseconds(MEASURE_TIMEOUT)
-        );
-        let rows = self.db.single(&settings, &sql, &[]).await?;
+        let rows = self.db.single(&measure_settings(), &sql, &[]).await?;
         rows.first().map_or(Ok(None), |row| row::get(row, 0))
     }
 
@@ -44,4 +67,10 @@ impl Catalog for PostgresConnection {
     async fn replication(&self) -> Result<Replication> {
         replication::replication(self).await
     }
+}
+
+/// The settings of a short statement that only reads.
+fn measure_settings() -> String {
+    let timeout = milliseconds(MEASURE_TIMEOUT);
+    format!("SET TRANSACTION READ ONLY; SET LOCAL statement_timeout = {timeout}")
 }

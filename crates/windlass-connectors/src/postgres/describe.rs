@@ -3,10 +3,11 @@
 use super::row::get;
 use crate::names::{duplicate_column, missing_table, user_tables};
 use crate::predicate::query_relation;
-use crate::sql::quote_table;
-use crate::{ConnectorError, Result};
+use crate::row_count::select_all;
+use crate::sql::{Dialect, quote_table};
+use crate::{ConnectorError, Result, Scope};
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{Column, ColumnType, Index, Source, Table};
+use windlass_core::{Column, ColumnType, Index, KeySet, Source, Table};
 use windlass_drivers::{Param, Transaction};
 
 /// Describes the source's table or query.
@@ -155,8 +156,17 @@ async fn indexes(transaction: &Transaction, oid: i64) -> Result<(Vec<String>, Ve
 /// The planner's estimate. For tables without statistics it is based on their size, for partitioned tables
 /// and views on their parts.
 async fn estimated_rows(transaction: &Transaction, table: &str) -> Result<u64> {
-    let sql = format!("EXPLAIN (FORMAT JSON) SELECT 1 FROM {}", quote_table(table));
-    let row = transaction.query_one(&sql, &[]).await?;
+    planned_rows(transaction, &format!("SELECT 1 FROM {}", quote_table(table))).await
+}
+
+/// The planner's estimate of the records that match `source.where`.
+pub(super) async fn estimated_matches(transaction: &Transaction, scope: &Scope) -> Result<u64> {
+    let all = KeySet::range(None, None);
+    planned_rows(transaction, &select_all(Dialect::Postgres, scope, &all).text).await
+}
+
+async fn planned_rows(transaction: &Transaction, select: &str) -> Result<u64> {
+    let row = transaction.query_one(&format!("EXPLAIN (FORMAT JSON) {select}"), &[]).await?;
     let plan: serde_json::Value = get(&row, 0)?;
     Ok(plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or_default() as u64)
 }

@@ -1,7 +1,8 @@
-//! Runs a statement on a few records and rolls it back.
+//! Runs a statement on a few records and rolls it back, or only prepares it.
 
 use super::{PostgresConnection, read, release, write};
 use crate::predicate::Bounds;
+use crate::prepare::{Forms, refused};
 use crate::sql::Dialect;
 use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
 use async_trait::async_trait;
@@ -21,6 +22,16 @@ impl DryRun for PostgresConnection {
         let outcome = write::write(self, &transaction, scope, vec![item]).await;
         release(transaction, outcome.map(drop)).await
     }
+}
+
+/// Prepares the statements of a job type. EXPLAIN also checks the privileges.
+pub(super) async fn prepare(transaction: &Transaction, scope: &Scope) -> Result<()> {
+    let forms = Forms::of(Dialect::Postgres, scope);
+    for (field, sql) in forms.statements()? {
+        let explained = transaction.query(&format!("EXPLAIN {}", sql.text), &sql.params()).await;
+        explained.map_err(|error| refused(scope, field, error.into()))?;
+    }
+    Ok(())
 }
 
 async fn run_statement(

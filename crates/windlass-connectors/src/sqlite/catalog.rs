@@ -1,10 +1,11 @@
 //! Tables and server state.
 
-use super::{SqliteConnection, describe, failed};
-use crate::sql::inner;
-use crate::{Catalog, Result};
+use super::{SqliteConnection, describe, failed, preview};
+use crate::row_count::{count_some, counted, select_all};
+use crate::sql::{Dialect, inner};
+use crate::{Catalog, Result, RowCount, Scope};
 use async_trait::async_trait;
-use windlass_core::Table;
+use windlass_core::{KeySet, Table};
 
 #[async_trait]
 impl Catalog for SqliteConnection {
@@ -19,6 +20,25 @@ impl Catalog for SqliteConnection {
 
     fn check_statement(&self, job_type: &windlass_core::JobType) -> Result<()> {
         Ok(crate::chunk_binding::check(crate::sql::Dialect::Sqlite, job_type)?)
+    }
+
+    async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
+        let scope = scope.clone();
+        self.read(move |connection| preview::prepare(connection, &scope)).await
+    }
+
+    async fn row_count(&self, scope: &Scope) -> Result<RowCount> {
+        let scope = scope.clone();
+        self.read(move |connection| {
+            let all = KeySet::range(None, None);
+            let sql = count_some(&select_all(Dialect::Sqlite, &scope, &all).text);
+            let found: i64 = connection.query_row(&sql, [], |row| row.get(0)).map_err(failed)?;
+            let table = &scope.job_type.source;
+            let whole = table.table.is_some() && table.condition.is_none();
+            let estimated = whole.then_some(scope.table.estimated_rows);
+            Ok(counted(found.unsigned_abs(), estimated))
+        })
+        .await
     }
 
     async fn measure(&self, sql: &str) -> Result<Option<f64>> {

@@ -1,11 +1,12 @@
-//! Runs a statement on a few records and rolls it back.
+//! Runs a statement on a few records and rolls it back, or only prepares it.
 
 use super::{SqliteConnection, failed, read, row, write};
 use crate::predicate::Bounds;
+use crate::prepare::{Forms, refused};
 use crate::sql::Dialect;
 use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
 use async_trait::async_trait;
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use windlass_core::{KeySet, Keys};
 
 #[async_trait]
@@ -19,6 +20,16 @@ impl DryRun for SqliteConnection {
         let scope = scope.clone();
         self.write(move |transaction| try_write(transaction, &scope, item)).await
     }
+}
+
+/// Prepares the statements of a job type.
+pub(super) fn prepare(connection: &Connection, scope: &Scope) -> Result<()> {
+    let forms = Forms::of(Dialect::Sqlite, scope);
+    for (field, sql) in forms.statements()? {
+        let prepared = connection.prepare(&sql.text).map(drop);
+        prepared.map_err(|error| refused(scope, field, failed(error)))?;
+    }
+    Ok(())
 }
 
 /// The first records of a key set, before and after the statement. The changes are rolled back to a

@@ -229,7 +229,8 @@ async fn compute_result(
         .await?)
 }
 
-fn untyped(column: Column) -> Column {
+/// A column without the SQL type of its database, which may not exist in another one.
+pub(crate) fn untyped(column: Column) -> Column {
     Column { sql_type: String::new(), ..column }
 }
 

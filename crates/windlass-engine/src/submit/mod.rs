@@ -2,6 +2,7 @@
 //!
 //! Everything that can be rejected is rejected here, before anything is written.
 
+mod check_statements;
 pub(crate) mod dependents;
 pub(crate) mod dry_run;
 pub(crate) mod outbox_relay;
@@ -13,13 +14,12 @@ pub(crate) mod token_vault;
 
 use crate::EngineError;
 use crate::Result;
-use crate::engine::Engine;
+use crate::engine::{Engine, unreachable};
 use crate::step::StepError;
 use crate::submit::token_vault::TokenVault;
 use windlass_connectors::{ConnectorError, Scope};
 use windlass_core::problem::Code;
 use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table};
-use windlass_drivers::ErrorClass;
 use windlass_store::{NewJob, Submitted};
 
 /// A job type that was validated against its table.
@@ -200,14 +200,9 @@ fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
             Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
         }
         EngineError::Problem(problem) => problem,
-        EngineError::Data(ConnectorError::Database(error))
-            if error.class == ErrorClass::Connection =>
-        {
+        EngineError::Data(ConnectorError::Database(error)) if error.is_connect_failure() => {
             let field = format!("connections.{}.url", job_type.source.connection);
-            let detail = format!(
-                "the database cannot be reached: {error}; is it running, and is the URL right?"
-            );
-            Problem::field(Code::Unreachable, field, detail)
+            Problem::field(Code::Unreachable, field, unreachable(&error))
         }
         other => job_type.problem("source", other.to_string()),
     }

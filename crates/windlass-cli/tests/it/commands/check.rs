@@ -108,6 +108,55 @@ async fn a_variable_comes_from_the_environment_and_a_missing_one_is_named() {
 }
 
 #[tokio::test]
+async fn the_number_of_rows_is_counted_or_called_an_estimate() {
+    for data in Data::each().await {
+        let data = data.with_accounts(30).await;
+        let query = raise(25).replace("RAISE", "QUERY").replace(
+            "source.table = \"accounts\"",
+            "source.query = \"SELECT a.id FROM accounts a JOIN accounts b ON b.id = a.id\"\n\
+             source.key = [\"id\"]",
+        );
+        let filtered = raise(25).replace("RAISE", "SOME") + "source.where = \"branch = 3\"\n";
+        let sandbox = CliSandbox::on(&data, &(raise(25) + &query + &filtered));
+        let said = sandbox.run("check").await.ok().stdout;
+        for part in [
+            "accounts by (id): 30 rows in 2 chunks of 25, a commit every 25",
+            "a query by (id): 30 rows in 2 chunks of 25",
+            "accounts by (id): 3 rows in 1 chunk of 25",
+        ] {
+            assert!(said.contains(part), "`{part}` is not in:\n{said}");
+        }
+        let json = sandbox.json("check").await;
+        assert_eq!(json["jobTypes"][0]["estimatedRows"], 30, "{json:#}");
+        assert_eq!(json["jobTypes"][0]["rowsCounted"], true, "{json:#}");
+    }
+    let data = Data::postgres().await.with_accounts(150_000).await;
+    data.run("ANALYZE accounts").await;
+    let query = raise(1000).replace("RAISE", "QUERY").replace(
+        "source.table = \"accounts\"",
+        "source.query = \"SELECT id, amount FROM accounts WHERE branch >= 0\"\n\
+         source.key = [\"id\"]",
+    );
+    let sandbox = CliSandbox::on(
+        &data,
+        &(raise(1000)
+            + &query.replace("step.sql", "step.map").replace(
+                "UPDATE accounts SET amount = amount + 1 WHERE",
+                "SELECT count(*) AS n FROM {source} WHERE",
+            )),
+    );
+    let said = sandbox.run("check").await.ok().stdout;
+    for part in [
+        "accounts by (id): an estimated ",
+        "a query by (id): an estimated ",
+        "chunks of 1,000, one part per chunk",
+    ] {
+        assert!(said.contains(part), "`{part}` is not in:\n{said}");
+    }
+    assert_eq!(sandbox.json("check").await["jobTypes"][0]["rowsCounted"], false);
+}
+
+#[tokio::test]
 async fn check_creates_no_table() {
     for data in Data::each().await {
         let data = data.with_accounts(10).await;

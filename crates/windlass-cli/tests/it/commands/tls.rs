@@ -208,7 +208,7 @@ async fn the_store_connection_uses_tls_too() {
     at("sslmode=verify-full&sslrootcert={ca}").run("run RAISE").await.ok();
     assert_eq!(secured.amounts().await, 3);
     let output = at("sslmode=verify-full&sslrootcert={other}").run("jobs").await;
-    refused(&output, &["store:", "UnknownIssuer"]);
+    refused(&output, &["store.url", "UnknownIssuer"]);
     let output = at("sslmode=disable").run("jobs").await;
-    refused(&output, &["store:", "no encryption"]);
+    refused(&output, &["store.url", "no encryption"]);
 }

@@ -1,0 +1,145 @@
+//! The statements of a job type in every form in which they will run. `windlass check` has the database
+//! prepare each of them, so that it finds typos, missing tables, ambiguous columns and wrong types.
+
+use crate::predicate::Bounds;
+use crate::sql::{Dialect, Sql};
+use crate::{ConnectorError, Result, Scope, statement};
+use std::collections::HashSet;
+use windlass_core::{Column, ColumnType, Key, KeyRange, KeySet, Keys, StepKind, Value};
+
+/// The restrictions and the key sets that change the text of a statement.
+pub(crate) struct Forms {
+    dialect: Dialect,
+    scopes: Vec<Scope>,
+    key_sets: Vec<KeySet>,
+}
+
+impl Forms {
+    pub(crate) fn of(dialect: Dialect, scope: &Scope) -> Forms {
+        let sample = |name: &String, n: usize| sample(dialect, scope.table.column(name), n);
+        let restricted = |values: usize| {
+            let values = |column: &String| (0..values).map(|n| sample(column, n)).collect();
+            let source = &scope.job_type.source;
+            let filters = source.filters.iter();
+            let claims = source.claims.values();
+            Scope {
+                filters: filters
+                    .map(|(name, column)| (name.clone(), column.clone(), values(column)))
+                    .collect(),
+                claims: claims.map(|column| (column.clone(), values(column))).collect(),
+                ..scope.clone()
+            }
+        };
+        let key = |n: usize| Key(scope.key().iter().map(|column| sample(column, n)).collect());
+        let range = |after: Option<Key>, upto: Option<Key>| Keys::Range(KeyRange { after, upto });
+        let keys = [
+            range(None, Some(key(1))),
+            range(Some(key(0)), Some(key(1))),
+            range(Some(key(0)), None),
+            range(None, None),
+            Keys::List(vec![key(0)]),
+            Keys::List(vec![key(0), key(1)]),
+        ];
+        Forms {
+            dialect,
+            scopes: vec![scope.clone(), restricted(1), restricted(2)],
+            key_sets: keys.into_iter().map(|keys| KeySet { within: None, keys }).collect(),
+        }
+    }
+
+    /// Each statement once, with the field of the definition that it comes from.
+    pub(crate) fn statements(&self) -> Result<Vec<(&'static str, Sql<'_>)>> {
+        let mut statements = Vec::new();
+        for scope in &self.scopes {
+            for key_set in &self.key_sets {
+                self.add(scope, key_set, &mut statements)?;
+            }
+        }
+        let mut seen = HashSet::new();
+        statements.retain(|(_, sql)| seen.insert(sql.text.clone()));
+        // The source first: an error in `source.where` is an error of every statement.
+        statements.sort_by_key(|(field, _)| !field.starts_with("source"));
+        Ok(statements)
+    }
+
+    fn add<'a>(
+        &self,
+        scope: &'a Scope,
+        key_set: &'a KeySet,
+        statements: &mut Vec<(&'static str, Sql<'a>)>,
+    ) -> Result<()> {
+        let dialect = self.dialect;
+        let source = &scope.job_type.source;
+        let field = match (&source.condition, &source.query) {
+            (Some(_), _) => "source.where",
+            (None, Some(_)) => "source.query",
+            (None, None) => "source.table",
+        };
+        statements.push((field, statement::select(dialect, scope, key_set, Bounds::All, 1)));
+        let step = &scope.job_type.step;
+        match &step.kind {
+            StepKind::Map(_) => {
+                statements.push(("step.map", statement::map(dialect, scope, Some(key_set))?));
+            }
+            StepKind::Sql(_) => {
+                statements.push(("step.sql", statement::step(dialect, scope, key_set)?));
+            }
+            _ => {}
+        }
+        let marks = [
+            statement::mark(dialect, scope, key_set)?,
+            statement::unmark(dialect, scope, key_set)?,
+        ];
+        statements.extend(marks.into_iter().flatten().map(|sql| ("step.mark", sql)));
+        Ok(())
+    }
+}
+
+/// A value of a column, for a statement that is not run. PostgreSQL evaluates it while planning, so a text
+/// that is not of the column's type would be refused.
+fn sample(dialect: Dialect, column: Option<&Column>, n: usize) -> Value {
+    match column.map_or(ColumnType::Other, |column| column.kind) {
+        ColumnType::Int => Value::Int(n as i64),
+        ColumnType::Float => Value::Float(n as f64),
+        ColumnType::Bool => Value::Bool(n > 0),
+        ColumnType::Bytes => Value::Bytes(vec![n as u8]),
+        ColumnType::Text if dialect != Dialect::Postgres => Value::Text(n.to_string()),
+        _ => Value::Null,
+    }
+}
+
+/// The problem of a statement that the database refused. An unavailable database is no problem of the
+/// statement.
+pub(crate) fn refused(scope: &Scope, field: &str, error: ConnectorError) -> ConnectorError {
+    let ConnectorError::Database(database) = &error else { return error };
+    if database.is_unavailable() {
+        return error;
+    }
+    let is_ambiguous = matches!(database.code.as_deref(), Some("42702" | "1052"))
+        || database.message.contains("ambiguous column name");
+    let hint = match is_ambiguous && field.starts_with("step.") {
+        true => ambiguous(scope, &database.message),
+        false => String::new(),
+    };
+    scope.job_type.problem(field, format!("the database refuses it: {database}{hint}")).into()
+}
+
+/// How to resolve an ambiguous column: `{chunk}` has the columns of the key, the filters and the claims, and
+/// those of `source.where`.
+fn ambiguous(scope: &Scope, message: &str) -> String {
+    let source = &scope.job_type.source;
+    let own = source.key.iter().chain(source.filters.values()).chain(source.claims.values());
+    let is_own = own.into_iter().any(|column| {
+        message.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == column)
+    });
+    let condition = source.condition.as_deref().unwrap_or_default();
+    let table = source.table.as_deref().unwrap_or("the source");
+    match is_own || !condition.is_empty() {
+        true => format!(
+            "; {{chunk}} has unqualified columns of `{table}`, and another table of the statement has \
+             a column of the same name: give `{table}` an alias and write {{chunk:alias}}, for \
+             example `FROM {table} AS v … WHERE {{chunk:v}}`, which qualifies them"
+        ),
+        false => "; qualify the column with its table".to_owned(),
+    }
+}
