@@ -228,7 +228,8 @@ pub(crate) async fn a_filter(fixture: EngineFixture) {
         let left =
             app("visits", "UPDATE visits SET year = 1, county = 'x' WHERE id = 5", "1 fewer");
         // Moves a row from the last chunk of its value to the first.
-        let moved = app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 appeared and 1 disappeared");
+        let moved =
+            app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 appeared and 1 disappeared");
         let source = [&SOURCE[0], &moved, &inserted, &left];
         let all = CHUNKS.iter().chain(&LEDGER).chain(source);
         only_proven_unchanged(&fixture, &engine, &done, all).await;
