@@ -1,10 +1,11 @@
 //! `windlass token`: creates a token for development.
 
 use super::{config, request};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use windlass_core::claims::UNRESTRICTED;
 use windlass_server::{TokenRequest, make_token};
 
 #[derive(clap::Args)]
@@ -39,7 +40,14 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
             .get(role)
             .with_context(|| format!("--role {role}: unknown role; known roles are {known}"))?;
     }
-    let claims = request::pairs(&args.claim, "--claim")?.into_iter().map(|(name, values)| {
+    let claims = request::pairs(&args.claim, "--claim")?;
+    if let Some((name, _)) = claims.iter().find(|(_, values)| is_unrestricted(values)) {
+        bail!(
+            "--claim {name}=*: a token cannot be unrestricted; only `schedule.claims` and `windlass run \
+             --claim` can"
+        );
+    }
+    let claims = claims.into_iter().map(|(name, values)| {
         (name, values.split(',').map(|value| value.trim().to_owned()).collect())
     });
     let request = TokenRequest {
@@ -50,4 +58,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     };
     println!("{}", make_token(&auth, &request)?);
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_unrestricted(values: &str) -> bool {
+    values.split(',').any(|value| value.trim() == UNRESTRICTED)
 }
