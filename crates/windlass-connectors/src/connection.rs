@@ -34,6 +34,10 @@ where
 pub trait Catalog: Send + Sync {
     /// The names of the user's tables. Windlass's own tables are left out.
     async fn tables(&self) -> Result<Vec<String>>;
+    /// The names of the user's tables that have rows of their own: no views.
+    async fn base_tables(&self) -> Result<Vec<String>> {
+        self.tables().await
+    }
     /// The schema of the source's table or query.
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table>;
     /// Refuses a `sql` or `map` step whose statement is not restricted by `{chunk}`.

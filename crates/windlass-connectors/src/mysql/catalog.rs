@@ -17,6 +17,10 @@ impl Catalog for MysqlConnection {
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| describe::tables(transaction))
     }
 
+    async fn base_tables(&self) -> Result<Vec<String>> {
+        in_read_tx!(self, CATALOG_TIMEOUT, |transaction| describe::base_tables(transaction))
+    }
+
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| describe::describe(transaction, source))
     }

@@ -42,7 +42,16 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
 
 /// The names of the user's tables and views.
 pub(super) async fn tables(transaction: &mut Transaction) -> Result<Vec<String>> {
-    let rows = transaction.query(include_str!("../../sql/mysql/names.sql"), Vec::new()).await?;
+    listed(transaction, include_str!("../../sql/mysql/names.sql")).await
+}
+
+/// The tables with rows of their own.
+pub(super) async fn base_tables(transaction: &mut Transaction) -> Result<Vec<String>> {
+    listed(transaction, include_str!("../../sql/mysql/base_tables.sql")).await
+}
+
+async fn listed(transaction: &mut Transaction, sql: &str) -> Result<Vec<String>> {
+    let rows = transaction.query(sql, Vec::new()).await?;
     let names = rows.iter().map(|row| text(row, 0)).collect::<Result<Vec<String>>>()?;
     Ok(user_tables(names))
 }

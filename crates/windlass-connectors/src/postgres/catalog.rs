@@ -17,6 +17,10 @@ impl Catalog for PostgresConnection {
         in_catalog_tx!(self, |transaction| describe::tables(&transaction))
     }
 
+    async fn base_tables(&self) -> Result<Vec<String>> {
+        in_catalog_tx!(self, |transaction| describe::base_tables(&transaction))
+    }
+
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
         in_catalog_tx!(self, |transaction| describe::describe(&transaction, source))
     }

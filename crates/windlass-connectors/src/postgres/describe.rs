@@ -62,7 +62,16 @@ async fn check_comparable(transaction: &Transaction, oid: i64, key: &[String]) -
 
 /// The names of the user's tables and views.
 pub(super) async fn tables(transaction: &Transaction) -> Result<Vec<String>> {
-    let rows = transaction.query(include_str!("../../sql/postgres/names.sql"), &[]).await?;
+    listed(transaction, include_str!("../../sql/postgres/names.sql")).await
+}
+
+/// The tables with rows of their own.
+pub(super) async fn base_tables(transaction: &Transaction) -> Result<Vec<String>> {
+    listed(transaction, include_str!("../../sql/postgres/base_tables.sql")).await
+}
+
+async fn listed(transaction: &Transaction, sql: &str) -> Result<Vec<String>> {
+    let rows = transaction.query(sql, &[]).await?;
     let names = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
     Ok(user_tables(names))
 }

@@ -13,6 +13,10 @@ impl Catalog for SqliteConnection {
         self.read(describe::tables).await
     }
 
+    async fn base_tables(&self) -> Result<Vec<String>> {
+        self.read(describe::base_tables).await
+    }
+
     async fn describe(&self, source: &windlass_core::Source) -> Result<Table> {
         let source = source.clone();
         self.read(move |connection| describe::describe(connection, &source)).await

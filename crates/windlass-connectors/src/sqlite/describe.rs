@@ -50,7 +50,15 @@ pub(super) fn describe(connection: &Connection, source: &Source) -> Result<Table
 
 /// The names of the user's tables and views.
 pub(super) fn tables(connection: &Connection) -> Result<Vec<String>> {
-    let sql = include_str!("../../sql/sqlite/names.sql");
+    listed(connection, include_str!("../../sql/sqlite/names.sql"))
+}
+
+/// The tables with rows of their own.
+pub(super) fn base_tables(connection: &Connection) -> Result<Vec<String>> {
+    listed(connection, include_str!("../../sql/sqlite/base_tables.sql"))
+}
+
+fn listed(connection: &Connection, sql: &str) -> Result<Vec<String>> {
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let names = statement.query_map([], |row| row.get(0)).and_then(Iterator::collect);
     Ok(user_tables(names.map_err(failed)?))
