@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use windlass::{DeadLetterFilter, Engine, Job, JobStatus, Options, Request, Worker};
-use writer::Writer;
+use windlass_core::OutputKind;
+use writer::{Writer, Written};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -25,7 +26,6 @@ pub(super) struct Args {
 
 const CONFIG: &str = include_str!("demo/windlass.toml");
 const TABLE: &str = include_str!("demo/transactions.sql");
-const REPORT: &str = include_str!("demo/report.sql");
 /// One record in this many is bad.
 const BAD_EVERY: u32 = 142_857;
 
@@ -36,21 +36,9 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     std::env::set_current_dir(&folder)?;
     let engine = config::engine(Path::new("windlass.toml")).await?;
 
-    let writer = Writer::start("app.db".into(), args.transactions);
-    say("Settling every open transaction, while another program writes notes to the same rows …");
+    say("Settling every open transaction …");
     let settled = run_job(&engine, Request::new("SETTLE")).await?;
-    let written = writer.finish()?;
     print::summary(&settled);
-    ensure!(settled.status == JobStatus::Completed, "the job should have completed");
-
-    say("The other program's writes:");
-    let kept = written.count_kept(&database)?;
-    println!(
-        "  {} written while the job ran, {} still there",
-        print::number(written.len()),
-        print::number(kept)
-    );
-    ensure!(kept == written.len(), "a concurrent write was lost");
 
     say(
         "Records that could not be settled are dead letters with their error; they did not delay the rest:",
@@ -65,15 +53,52 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
     ));
     redrive(&engine, &settled).await?;
 
-    say("A report by branch:");
-    show_report(&database)?;
+    say(
+        "Every record is read and written back under its version, while another program writes notes to \
+         the same rows …",
+    );
+    let writer = Writer::start("app.db".into(), args.transactions);
+    let refreshed = run_job(&engine, Request::new("REFRESH")).await;
+    let written = writer.finish()?;
+    let refreshed = refreshed?;
+    print::summary(&refreshed);
+    show_writes(&written, &refreshed, &database)?;
 
-    say("The audit proves the job:");
-    let proof = engine.audit(settled.id).await?;
-    audit::show(&proof);
-    ensure!(proof.is_proven(), "the audit should have proven the job");
-    show_next_steps(&folder, &settled);
+    say(
+        "A report by branch, computed by chunk (map), added up once (reduce) and written to a file:",
+    );
+    let reported = run_job(&engine, Request::new("BRANCH_REPORT")).await?;
+    print::summary(&reported);
+    show_report(&engine, &reported).await?;
+
+    say("The audit proves the jobs:");
+    for job in [&settled, &refreshed, &reported] {
+        let proof = engine.audit(job.id).await?;
+        audit::show(&proof);
+        ensure!(proof.is_proven(), "the audit should have proven the job");
+    }
+    show_next_steps(&folder, &settled, &reported);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says how many writes of the other program the job met, and that all of them are still there.
+fn show_writes(written: &Written, job: &Job, database: &Connection) -> Result<()> {
+    let kept = written.count_kept(database)?;
+    println!(
+        "  {} written while the job ran, {} still there",
+        print::number(written.len()),
+        print::number(kept)
+    );
+    match job.items.conflicts {
+        0 => println!("  none of them fell between the read and the write of its record"),
+        met => println!(
+            "  {} fell between the read and the write of its record; the version check found it, and \
+             the record was read again",
+            print::number(met)
+        ),
+    }
+    ensure!(kept == written.len(), "a concurrent write was lost");
+    Ok(())
 }
 
 /// Creates the folder with its database and configuration.
@@ -122,7 +147,9 @@ async fn follow(engine: &Engine, id: windlass::JobId) -> Result<Job> {
     if !ended? {
         bail!("stopped; continue with `windlass worker --job {id}` in the folder of the demo");
     }
-    Ok(engine.job(id).await?)
+    let job = engine.job(id).await?;
+    ensure!(job.status == JobStatus::Completed, "the job should have completed");
+    Ok(job)
 }
 
 async fn show_letters(engine: &Engine, job: &Job) -> Result<()> {
@@ -149,21 +176,14 @@ async fn redrive(engine: &Engine, job: &Job) -> Result<()> {
     Ok(())
 }
 
-fn show_report(database: &Connection) -> Result<()> {
+/// The first rows of the report, and its page.
+async fn show_report(engine: &Engine, job: &Job) -> Result<()> {
     let mut table = print::table(&["  BRANCH", "TRANSACTIONS", "TOTAL", "FEES"]);
-    let mut statement = database.prepare(REPORT)?;
-    let rows = statement.query_map([], |row| {
-        Ok((
-            row.get::<_, String>(0)?,
-            row.get::<_, i64>(1)?,
-            row.get::<_, i64>(2)?,
-            row.get::<_, i64>(3)?,
-        ))
-    })?;
-    for row in rows {
-        let (branch, count, total, fees) = row?;
-        let number = print::number;
-        table.add_row([format!("  {branch}"), number(count), number(total), number(fees)]);
+    for row in engine.output(job.id, &windlass::EmittedCursor::default(), 5).await? {
+        let fields: serde_json::Value = serde_json::from_str(&row.fields)?;
+        let number = |name: &str| print::number(fields[name].as_i64().unwrap_or_default());
+        let branch = format!("  {}", print::scalar(&fields["branch"]));
+        table.add_row([branch, number("transactions"), number("total"), number("fees")]);
     }
     println!("{table}");
     Ok(())
@@ -173,8 +193,8 @@ fn say(text: &str) {
     println!("\n{text}");
 }
 
-fn show_next_steps(folder: &Path, job: &Job) {
-    let id = job.id;
+fn show_next_steps(folder: &Path, settled: &Job, reported: &Job) {
+    let id = settled.id;
     println!("\nInspect it:\n  cd {}", folder.display());
     // A program that was started by its path, as cargo does, may not be in PATH.
     let called = std::env::args().next().unwrap_or_default();
@@ -182,6 +202,11 @@ fn show_next_steps(folder: &Path, job: &Job) {
         && let Ok(program) = std::env::current_exe()
     {
         println!("  alias windlass={}", program.display());
+    }
+    let pages = reported.outputs.iter().filter(|output| output.kind == OutputKind::Page);
+    for page in pages {
+        let file = page.to.strip_prefix("file:").unwrap_or(&page.to);
+        println!("  xdg-open {file}     the page of the report, for a browser");
     }
     println!(
         "  windlass jobs\n  windlass chunks {id}\n  windlass dead list\n\

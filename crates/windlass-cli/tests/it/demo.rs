@@ -14,7 +14,10 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
         "7 dead letters",
         "CHECK constraint failed",
         "7 of 7 processed",
-        "BRANCH",
+        "COMPLETED  REFRESH",
+        "COMPLETED  BRANCH_REPORT",
+        "reports/branches.csv",
+        "BRANCH  ",
         "PROVEN",
     ] {
         assert!(demo.stdout.contains(part), "`{part}` is not in:\n{}", demo.stdout);
@@ -24,6 +27,23 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     let (made, kept) = writes(&demo.stdout);
     assert_eq!(made, kept, "{}", demo.stdout);
     assert_ne!(made, "0", "the other program wrote nothing:\n{}", demo.stdout);
+
+    // The writer met a step that reads, computes and writes under a guard, and not a single statement.
+    let refresh = demo.stdout.find("COMPLETED  REFRESH").unwrap();
+    assert!(demo.stdout[refresh..].contains("between the read and the write"), "{}", demo.stdout);
+    // The report comes from map, reduce and report, and its page is there under the name that is printed.
+    let opened = demo.stdout.lines().find_map(|line| line.trim().strip_prefix("xdg-open "));
+    let page = opened.unwrap().split_whitespace().next().unwrap();
+    let page = sandbox.read(&format!("shop/{page}"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("branch 7"), "{page}");
+    let report = sandbox.read("shop/reports/branches.csv");
+    assert_eq!(report.lines().count(), 13, "a header and twelve branches: {report}");
+    let settled: i64 = report
+        .lines()
+        .skip(1)
+        .map(|row| row.split(',').nth(1).unwrap().parse::<i64>().unwrap())
+        .sum();
+    assert_eq!(settled, 50_000, "{report}");
 
     let suggested = suggestions(&demo.stdout);
     for needed in ["jobs", "chunks ", "dead list", "check", "run REFRESH", "worker"] {
