@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use windlass_connectors::Scope;
 use windlass_connectors::dynamodb::Records;
-use windlass_core::{Config, Identity, JobType, Request, StepKind, Table};
+use windlass_core::{Config, Identity, JobId, JobType, Request, StepKind, Table};
 
 /// The job types and tables that a process has resolved.
 pub(crate) struct Sources {
@@ -26,7 +26,8 @@ impl Sources {
         let job_type = self.config.job_type(&request.job_type)?;
         let records = self.records(job_type).await?;
         let (job_type, table) = self.fitted(job_type, &records).await?;
-        let scope = Scope::new(job_type, table, request, &Identity::default())?;
+        let request = request.clone().resolve(&job_type, JobId::now_v7());
+        let scope = Scope::new(job_type, table, &request, &Identity::default())?;
         Ok((records, scope))
     }
 

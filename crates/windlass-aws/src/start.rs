@@ -98,6 +98,7 @@ impl Start {
     /// Validates the request before anything is sent.
     async fn prepare(&self, asked: &Invocation) -> Result<EnqueuePlan> {
         let (records, scope) = self.sources.scope(&asked.request).await?;
+        asked.request.check_known_params(&self.sources.config, &scope.job_type)?;
         Ok(EnqueuePlan::new(records, scope, asked))
     }
 

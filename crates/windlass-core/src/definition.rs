@@ -2,8 +2,8 @@
 
 use crate::problem::{Code, Problem};
 use crate::{
-    Failures, Load, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step, StepKind,
-    Template, inline_items,
+    Failures, Load, Param, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step,
+    StepKind, Template, inline_items,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +31,12 @@ pub struct JobType {
     pub source: Source,
     /// What to do with each.
     pub step: Step,
+    /// The params of its requests, by name. If there are any, no others are accepted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Param>,
+    /// The time zone of the job's date; the schedule's by default, or UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<chrono_tz::Tz>,
     /// How they are split into chunks, leased and committed.
     #[serde(default)]
     pub chunk: ChunkOptions,
@@ -330,7 +336,9 @@ impl JobType {
         wrong.extend(inline_items::problems(self));
         wrong.extend(self.queue.problems());
         wrong.extend(self.fan_in_problems());
-        problems.extend(wrong.into_iter().map(|(field, detail)| self.problem(field, detail)));
+        let wrong = wrong.into_iter().map(|(field, detail)| (field.to_owned(), detail));
+        let wrong = wrong.chain(self.param_problems());
+        problems.extend(wrong.map(|(field, detail)| self.problem(&field, detail)));
         problems
     }
 

@@ -1,7 +1,7 @@
 //! Requests that carry their records: which job types accept them, and what an item must be.
 
 use crate::problem::{Code, Problem};
-use crate::{JobType, Key, Request, StepKind, Value};
+use crate::{JobType, Key, Request, Value};
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
@@ -31,10 +31,7 @@ pub(crate) fn problems(job_type: &JobType) -> Vec<(&'static str, String)> {
     let claims = "filters the rows that a submitter may read, and source.items reads none: the submitter \
                   already has the items";
     refuse("source.claims", !source.claims.is_empty(), claims);
-    let by_item = matches!(
-        job_type.step.kind,
-        StepKind::Command(_) | StepKind::Http(_) | StepKind::Handler(_)
-    );
+    let by_item = job_type.step.kind.is_handler();
     let step = "requires a table; source.items works with step.command, step.http and step.handler";
     refuse(job_type.step.kind.field(), !by_item, step);
     let version = "guards what is written back, and there is no table to write items back to";

@@ -1,7 +1,7 @@
 //! A job type defined in Rust, with the same fields as `[jobs.NAME]` in windlass.toml.
 
 use crate::{
-    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnConflict, Problem,
+    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnConflict, Param, Problem,
     QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step, StepKind,
     Throughput,
 };
@@ -76,6 +76,8 @@ impl JobType {
             description: String::new(),
             source: Source::default(),
             step,
+            params: BTreeMap::new(),
+            timezone: None,
             chunk: ChunkOptions::default(),
             reduce: None,
             reduce_in: None,
@@ -337,6 +339,18 @@ impl<S> JobTypeBuilder<S> {
     /// The table that the result is loaded into.
     pub fn load(mut self, load: Load) -> Self {
         self.job_type.load = Some(load);
+        self
+    }
+
+    /// Declares a param of its requests. Once one is declared, no others are accepted.
+    pub fn param(mut self, name: impl Into<String>, param: Param) -> Self {
+        self.job_type.params.insert(name.into(), param);
+        self
+    }
+
+    /// The time zone of the job's date; the schedule's by default, or UTC.
+    pub fn timezone(mut self, timezone: chrono_tz::Tz) -> Self {
+        self.job_type.timezone = Some(timezone);
         self
     }
 

@@ -350,22 +350,7 @@ impl Request {
         if self.ids.as_ref().is_some_and(Vec::is_empty) {
             return refuse("ids", "is empty; omit it for the whole source".into());
         }
-        if let Some(template) = job_type.statement()? {
-            for name in template.params() {
-                match self.params.get(name) {
-                    None => {
-                        return refuse(
-                            &format!("params.{name}"),
-                            "is missing; the step uses it".into(),
-                        );
-                    }
-                    Some(Json::Array(_) | Json::Object(_)) => {
-                        return refuse(&format!("params.{name}"), "must be a single value".into());
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
+        self.check_params(job_type)?;
         for (claim, column) in &job_type.source.claims {
             let field = format!("claims.{claim}");
             let values = identity.claims.get(claim).map(Vec::as_slice).unwrap_or_default();

@@ -164,11 +164,15 @@ impl Schedule {
         recent.filter(|time| due < *time && *time <= now).unwrap_or(due)
     }
 
+    /// The date of a firing in the schedule's time zone, as `YYYY-MM-DD`.
+    pub fn date_at(&self, time: DateTime<Utc>) -> String {
+        time.with_timezone(&self.timezone).date_naive().to_string()
+    }
+
     /// The params of a job that is fired at this time.
     pub fn params_at(&self, time: DateTime<Utc>) -> BTreeMap<String, Json> {
-        let local = time.with_timezone(&self.timezone);
-        let (date, time) =
-            (local.format("%Y-%m-%d").to_string(), local.format("%H:%M").to_string());
+        let date = self.date_at(time);
+        let time = time.with_timezone(&self.timezone).format("%H:%M").to_string();
         let fill = |value: &Json| match value {
             Json::String(text) => text.replace("{date}", &date).replace("{time}", &time).into(),
             other => other.clone(),
@@ -301,13 +305,13 @@ mod tests {
     #[test]
     fn params_and_claims_are_filled_in() {
         let more = json!({
-            "params": { "day": "{date}", "n": 3 }, "claims": { "county": "all", "years": [1, 2] }
+            "params": { "day": "{date}", "n": 3 }, "claims": { "county": "*", "years": [1, 2] }
         });
         let schedule = schedule("0 3 * * *", "Asia/Tokyo", more);
         let params = schedule.params_at(at("2026-01-01T18:00:00Z"));
         assert_eq!(params["day"], "2026-01-02");
         assert_eq!(params["n"], 3);
-        assert_eq!(schedule.claims()["county"], [Value::Text("all".to_owned())]);
+        assert!(crate::claims::is_unrestricted(&schedule.claims()["county"]));
         assert_eq!(schedule.claims()["years"].len(), 2);
     }
 

@@ -112,6 +112,11 @@ impl StepKind {
         matches!(self, StepKind::Export(_) | StepKind::Map(_))
     }
 
+    /// Whether a handler receives the records, and answers for each.
+    pub fn is_handler(&self) -> bool {
+        matches!(self, StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_))
+    }
+
     /// Whether the submitter's own token is sent.
     pub fn forwards_token(&self) -> bool {
         matches!(self, StepKind::Http(endpoint) if endpoint.forward_token)

@@ -95,7 +95,8 @@ impl Server {
         let address = server.listen;
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|error| ServerError::Listen { address, error })?;
-        let (routes, openapi) = routes::all(config.auth.is_some()).split_for_parts();
+        let (routes, mut openapi) = routes::all(config.auth.is_some()).split_for_parts();
+        openapi::add_params(&mut openapi, config);
         let stopping = CancellationToken::new();
         let limits = connections::ConnectionLimits::new(&server);
         let app = Arc::new(App {

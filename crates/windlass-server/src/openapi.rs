@@ -2,12 +2,15 @@
 
 use crate::problem::{PROBLEM_JSON, ProblemDetails};
 use crate::request_id::X_REQUEST_ID;
+use serde_json::{Map, Value as Json, json};
 use utoipa::OpenApi as _;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, Object, Schema};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use windlass_core::params::DATE;
+use windlass_core::{Config, Param, ParamType};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -53,6 +56,49 @@ pub(crate) fn complete(document: &mut OpenApi, with_auth: bool) {
             operation.responses.responses.iter_mut().for_each(complete_response);
         }
     }
+}
+
+/// Describes the declared params of each job type, as the schema `Params.TYPE`.
+pub(crate) fn add_params(document: &mut OpenApi, config: &Config) {
+    let Some(components) = &mut document.components else { return };
+    for job_type in config.jobs.values().filter(|job_type| !job_type.params.is_empty()) {
+        let is_required = |param: &Param| param.required && param.default.is_none();
+        let required = job_type.params.iter().filter(|(_, param)| is_required(param));
+        let required: Vec<_> =
+            required.map(|(name, _)| name).filter(|name| *name != DATE).collect();
+        let properties = job_type.params.iter().map(|(name, param)| (name.clone(), schema(param)));
+        let schema = json!({
+            "type": "object",
+            "description": format!("The params of a request for the job type {}", job_type.name),
+            "properties": properties.collect::<Map<_, _>>(),
+            "required": required,
+            "additionalProperties": false,
+        });
+        // Names of schemas have a limited alphabet.
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let name = job_type.name.replace(|c| !is_allowed(c), "_");
+        if let Ok(schema) = serde_json::from_value::<Schema>(schema) {
+            components.schemas.insert(format!("Params.{name}"), RefOr::T(schema));
+        }
+    }
+}
+
+fn schema(param: &Param) -> Json {
+    let mut schema = match param.kind {
+        ParamType::Text => json!({"type": "string"}),
+        ParamType::Integer => json!({"type": "integer"}),
+        ParamType::Number => json!({"type": "number"}),
+        ParamType::Boolean => json!({"type": "boolean"}),
+        ParamType::Date => json!({"type": "string", "format": "date"}),
+        ParamType::Json => json!({}),
+    };
+    if !param.description.is_empty() {
+        schema["description"] = param.description.as_str().into();
+    }
+    if let Some(default) = &param.default {
+        schema["default"] = default.clone();
+    }
+    schema
 }
 
 /// Merges the fields of a flattened struct into the object that contains it: the derive writes `allOf`,

@@ -219,8 +219,7 @@ fn columns(job: &JobContext, export: &Export) -> Result<Vec<Column>> {
     export.columns.iter().map(column).collect()
 }
 
-/// A path template with its variables filled in. `{date}` is the job's `date` param, or else the day it
-/// was submitted, which is part of its id.
+/// A path template with its variables filled in. `{date}` is the job's date.
 pub(crate) fn fill_template(job: &JobSnapshot, template: &str) -> Result<String> {
     fill_template_for(job.id, &job.definition, &job.request, &job.identity, template)
 }
@@ -254,17 +253,14 @@ fn fill_template_for(
     template: &str,
 ) -> Result<String> {
     let params: serde_json::Map<_, _> = request.params.clone().into_iter().collect();
-    let submitted = id.get_timestamp().map_or(0, |time| time.to_unix().0);
     let texts = |values: &[Value]| values.iter().filter_map(Value::to_text).collect();
     let claims = identity.claims.iter().map(|(name, values)| (name.clone(), texts(values)));
+    let date = definition.date_of(&request.params, id);
     let (id, claims) = (id.to_string(), claims.collect());
-    let submitted_on =
-        chrono::DateTime::from_timestamp(submitted as i64, 0).unwrap_or_default().date_naive();
-    let date_param = params.get("date").and_then(|date| date.as_str()?.parse().ok());
     let variables = TemplateVars {
         job_id: &id,
         job_type: &definition.name,
-        date: date_param.unwrap_or(submitted_on),
+        date,
         params: &params,
         claims: &claims,
     };

@@ -158,6 +158,11 @@ impl Engine {
             _ => None,
         };
         let identity = Identity { token, sealed_token: None, ..trigger.identity.clone() };
-        self.submit_as(trigger.id, trigger.request.clone(), identity).await
+        let mut request = trigger.request.clone();
+        // The parents may have params that are of no concern to this job.
+        if let Some(known) = self.config().known_params(job_type) {
+            request.params.retain(|name, _| known.contains(name));
+        }
+        self.submit_as(trigger.id, request, identity).await
     }
 }

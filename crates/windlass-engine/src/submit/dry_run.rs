@@ -52,9 +52,9 @@ impl Engine {
     /// Runs a request on a few records and rolls everything back.
     pub async fn dry_run(&self, request: Request, identity: Identity) -> Result<DryRun> {
         let checked = self.check_request(&request, &identity).await?;
-        let id = JobId::now_v7();
-        let snapshot =
-            JobSnapshot { id, definition: checked.definition, request, identity, root: id };
+        let (id, definition) = (JobId::now_v7(), checked.definition);
+        let request = request.resolve(&definition, id);
+        let snapshot = JobSnapshot { id, definition, request, identity, root: id };
         let job = self.resolve(snapshot, true).await?;
         let reach = requested_keys(&job);
         let samples = self.sample_reader(&job)?;

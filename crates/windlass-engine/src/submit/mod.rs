@@ -73,7 +73,9 @@ impl Engine {
         request.check_limits()?;
         let checked = self.check_job_type(job_type).await.map_err(first_problem)?;
         request.check(&checked.definition, identity, &checked.table)?;
-        crate::merge::destination::check_destinations(&checked.definition, request, identity)?;
+        request.check_known_params(&self.shared.config, job_type)?;
+        let resolved = request.clone().resolve(&checked.definition, JobId::now_v7());
+        crate::merge::destination::check_destinations(&checked.definition, &resolved, identity)?;
         Ok(checked)
     }
 

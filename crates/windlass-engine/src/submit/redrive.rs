@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::engine::Engine;
+use windlass_core::params::DATE;
 use windlass_core::problem::Code;
 use windlass_core::{Identity, JobId, Problem, Request};
 use windlass_store::{DeadLetterFilter, NewJob};
@@ -78,8 +79,14 @@ impl Engine {
             let mut taken = 0;
             while taken < root.letters {
                 let id = JobId::now_v7();
+                // The items still belong to the date of the original.
+                let mut params = original.request.params.clone();
+                if checked.definition.uses_date() {
+                    let date = original.definition.date_of(&params, original.id);
+                    params.entry(DATE.to_owned()).or_insert(date.to_string().into());
+                }
                 let request = Request {
-                    params: original.request.params.clone(),
+                    params,
                     priority: original.request.priority,
                     ..Request::new(&root.job_type)
                 };

@@ -8,6 +8,7 @@ use crate::Result;
 use crate::engine::Engine;
 use chrono::{DateTime, Utc};
 use std::time::Duration;
+use windlass_core::params::DATE;
 use windlass_core::problem::Code;
 use windlass_core::{
     Identity, Job, JobId, JobStatus, JobType, Overlap, Problem, Request, Schedule,
@@ -160,11 +161,10 @@ impl Engine {
                 Err(error) => tracing::debug!(job = %job.id, %error, "previous job not cancelled"),
             }
         }
-        let request = Request {
-            params: schedule.params_at(time),
-            idempotency_key: Some(key),
-            ..Request::new(&job_type.name)
-        };
+        let mut params = schedule.params_at(time);
+        params.entry(DATE.to_owned()).or_insert_with(|| schedule.date_at(time).into());
+        let request =
+            Request { params, idempotency_key: Some(key), ..Request::new(&job_type.name) };
         let claims = schedule.claims();
         let identity = Identity { name: SCHEDULER.to_owned(), claims, ..Identity::default() };
         Ok(Some(self.submit(request, identity).await?.id()))

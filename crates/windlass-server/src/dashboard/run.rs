@@ -16,6 +16,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use windlass_core::params::DATE;
 use windlass_core::{JobType, Request};
 use windlass_engine::Sample;
 
@@ -33,8 +34,8 @@ pub(super) fn form(job_type: &JobType) -> Markup {
             }
             @for param in params(job_type) {
                 label {
-                    (param) " " span.faint { "param" }
-                    input name=(format!("param.{param}")) autocomplete="off";
+                    (param.name) " " span.faint { (param.meaning) }
+                    input name=(format!("param.{}", param.name)) placeholder=[param.default] autocomplete="off";
                 }
             }
             label {
@@ -53,15 +54,32 @@ pub(super) fn form(job_type: &JobType) -> Markup {
     }
 }
 
-/// The params that the definition uses.
-fn params(job_type: &JobType) -> BTreeSet<String> {
-    let statements = [job_type.statement(), job_type.reduction()];
-    let templates = statements.into_iter().flatten().flatten();
-    let mut names: BTreeSet<String> = templates
-        .flat_map(|template| template.params().into_iter().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
+/// A param in the form.
+struct ParamField {
+    name: String,
+    meaning: String,
+    default: Option<String>,
+}
+
+/// The params that the job type declares, or else those that the definition uses.
+fn params(job_type: &JobType) -> Vec<ParamField> {
+    let declared = job_type.params.iter().map(|(name, param)| {
+        let required = if param.default.is_none() && param.required { ", required" } else { "" };
+        let separator = if param.description.is_empty() { "" } else { ": " };
+        ParamField {
+            name: name.clone(),
+            meaning: format!("{}{required}{separator}{}", param.kind.as_str(), param.description),
+            default: param.default.as_ref().map(scalar),
+        }
+    });
+    let mut names: BTreeSet<String> = job_type.used_params().into_keys().collect();
     names.extend(job_type.schedule.iter().flat_map(|schedule| schedule.params.keys().cloned()));
-    names
+    let used = names.into_iter().filter(|name| !job_type.params.contains_key(name));
+    let used = used.map(|name| {
+        let meaning = if name == DATE { "the job's date; today if empty" } else { "param" };
+        ParamField { name, meaning: meaning.to_owned(), default: None }
+    });
+    declared.chain(used).collect()
 }
 
 /// The request for the fields of the form.

@@ -114,7 +114,9 @@ const LARGE_JOBS: usize = 4;
 async fn large_requests_are_not_read_by_lists_metrics_and_events() {
     for data in Data::both().await {
         let data = data.with_accounts(1).await;
-        let server = TestServer::start(CliSandbox::on(&data, &raise(10))).await;
+        let declared = |n: usize| format!("params.p{n} = {{ required = false }}\n");
+        let jobs = raise(10) + &(0..100).map(declared).collect::<String>();
+        let server = TestServer::start(CliSandbox::on(&data, &jobs)).await;
         let param = |n: usize| (format!("p{n}"), Json::from("x".repeat(65_000)));
         let params: serde_json::Map<String, Json> = (0..100).map(param).collect();
         let request = json!({"jobType": "RAISE", "params": params});

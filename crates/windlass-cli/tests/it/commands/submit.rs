@@ -23,7 +23,7 @@ async fn submit_prints_the_id_and_a_worker_completes_the_job() {
 async fn the_same_request_with_the_same_key_is_the_same_job() {
     for data in Data::both().await {
         let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+        let sandbox = CliSandbox::on(&data, &(raise(10) + "params.x = { type = \"integer\" }\n"));
         let first = sandbox.submit("RAISE --idempotency-key night --param x=1").await;
         let again = sandbox.run("submit RAISE --param x=1 --idempotency-key night").await.ok();
         assert_eq!(again.stdout.trim(), first);

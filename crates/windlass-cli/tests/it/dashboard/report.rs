@@ -16,6 +16,7 @@ source.table = "wallets"
 step.map = "SELECT county, min(name) AS first_name, count(*) AS wallets, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY county"
 reduce = "SELECT county, min(first_name) AS first_name, sum(wallets) AS wallets, sum(total) AS total FROM parts GROUP BY county ORDER BY county"
 report = { to = "file:reports/sums.csv" }
+params = { month = { type = "text" } }
 chunk.items = 40
 "#;
 

@@ -17,6 +17,7 @@ source.table = 'EVIL'
 source.key = ["id"]
 source.filters = { 'EVIL' = "county" }
 source.claims = { county = "county" }
+params = { 'EVIL' = { required = false, description = 'EVIL' } }
 step.sql = 'UPDATE "EVIL" SET amount = amount - 10 WHERE {chunk}'
 "#;
 

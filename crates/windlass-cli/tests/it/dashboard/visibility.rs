@@ -10,8 +10,11 @@ async fn pages_hide_the_jobs_of_others() {
     let data = wallets().await;
     let slow = take("throughput = { items_per_second = 1 }\nschedule = { cron = \"0 3 1 1 *\" }\n");
     let slow = slow.replace("jobs.TAKE", "jobs.STROLL");
-    let mut server =
-        TestServer::with(CliSandbox::on(&data, &(take("") + &slow + &auth())), 2).await;
+    let mut server = TestServer::with(
+        CliSandbox::on(&data, &(take("params.word = { required = false }\n") + &slow + &auth())),
+        2,
+    )
+    .await;
     let (chief, clerk) = (token("zara", "chief"), token("oda", "clerk"));
     server.token(&chief);
     let theirs = server.submit(json!({"jobType": "TAKE", "params": {"word": "sesame"}})).await;

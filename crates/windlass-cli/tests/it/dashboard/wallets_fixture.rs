@@ -51,7 +51,9 @@ pub(crate) async fn throttled_server() -> (Data, TestServer) {
 /// A server on which a job has completed with two dead letters.
 pub(crate) async fn server_with_dead_letters() -> (Data, TestServer, String) {
     let data = wallets().await;
-    let server = TestServer::with(CliSandbox::on(&data, &take("")), 2).await;
+    let server =
+        TestServer::with(CliSandbox::on(&data, &take("params.a = { required = false }\n")), 2)
+            .await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     let job: Json = server.until(&id, "COMPLETED").await;
     assert_eq!(job["items"]["dead"], 2);
