@@ -59,8 +59,54 @@ pub struct Job {
     pub items: ItemCounts,
     /// Its chunks by status.
     pub chunks: ChunkCounts,
+    /// What it wrote, once it is completed. Listings leave it out.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = true))]
+    pub outputs: Vec<JobOutput>,
     /// Why it failed, is paused, or waits.
     pub error: Option<String>,
+}
+
+/// Something that a job wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JobOutput {
+    /// What it is.
+    pub kind: OutputKind,
+    /// The file or object, or `CONNECTION.TABLE`.
+    pub to: String,
+    /// Its rows; unknown for a page.
+    pub rows: Option<i64>,
+}
+
+/// The kind of a job's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OutputKind {
+    /// Rows that were changed in the source.
+    Table,
+    /// Rows that were loaded into a table.
+    Load,
+    /// The manifest of exported files.
+    Export,
+    /// The file of a report.
+    Report,
+    /// The page beside a report.
+    Page,
+}
+
+impl OutputKind {
+    /// Its name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OutputKind::Table => "table",
+            OutputKind::Load => "load",
+            OutputKind::Export => "export",
+            OutputKind::Report => "report",
+            OutputKind::Page => "page",
+        }
+    }
 }
 
 impl Job {

@@ -129,13 +129,13 @@ impl Engine {
     /// # Errors
     /// There is no such job, or the store cannot be read.
     pub async fn job(&self, id: JobId) -> Result<Job> {
-        self.shared.store.job(id).await?.ok_or_else(|| {
-            Problem::new(
-                Code::NotFound,
-                format!("there is no job {id}; `windlass jobs` lists them"),
-            )
-            .into()
-        })
+        let none = || {
+            let detail = format!("there is no job {id}; `windlass jobs` lists them");
+            Problem::new(Code::NotFound, detail)
+        };
+        let job = self.shared.store.job(id).await?.ok_or_else(none)?;
+        let outputs = self.outputs(&job).await?;
+        Ok(Job { outputs, ..job })
     }
 
     /// Pauses a job. Chunks in progress are handed back after their current commit.

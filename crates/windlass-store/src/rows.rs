@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use windlass_core::{
     ChunkCounts, ChunkId, Counts, Cursor, Delivery, ItemCounts, Job, JobId, JobStatus, JobType,
-    Key, Phase,
+    Key, Phase, Request,
 };
 
 use crate::control::WORKER_VANISHED_AFTER_MS;
@@ -62,6 +62,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
             failed: row.int("failed")?,
             cancelled: row.int("cancelled")?,
         },
+        outputs: Vec::new(),
         error,
     })
 }
@@ -74,10 +75,12 @@ pub(crate) fn owner(row: &impl Fields) -> Result<Owner> {
 
 /// What a job was submitted with.
 pub(crate) fn snapshot(row: &impl Fields) -> Result<JobSnapshot> {
+    let definition = JobType::from_json(&row.text("job_type")?, row.json("definition")?)?;
+    let (id, request): (_, Request) = (row.id("id")?, row.json("request")?);
     Ok(JobSnapshot {
-        id: row.id("id")?,
-        definition: JobType::from_json(&row.text("job_type")?, row.json("definition")?)?,
-        request: row.json("request")?,
+        id,
+        request: request.resolve(&definition, id),
+        definition,
         identity: row.json("identity")?,
         root: row.id("root")?,
     })

@@ -1,15 +1,16 @@
 //! `windlass audit`: proves that a job processed every record exactly once.
 
+use super::id::JobRef;
 use super::{config, escape, exit, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Audit, Drift, JobId};
+use windlass::{Audit, Drift};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The job's id
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Do not count the rows of the source, which may take long; the verdict is then at best CANNOT BE JUDGED
     #[arg(long)]
     no_source: bool,
@@ -20,7 +21,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    let audit = engine.audit_with(args.id, !args.no_source).await?;
+    let audit = engine.audit_with(args.id.find(&engine).await?, !args.no_source).await?;
     if args.json {
         print::json(&audit)?
     } else {

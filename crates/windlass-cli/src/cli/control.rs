@@ -1,10 +1,11 @@
 //! `windlass stop`, `start`, `throughput`, `workers`: controls of all machines.
 
+use super::id::{self, JobRef};
 use super::{config, print};
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Control, Engine, JobId};
+use windlass::{Control, Engine};
 use windlass_store::{AS_DEFINED, EVERYTHING, UNLIMITED};
 
 #[derive(clap::Args)]
@@ -31,7 +32,7 @@ pub(super) struct ThroughputArgs {
     job_type: Option<String>,
     /// One job instead of a job type
     #[arg(long, value_name = "ID")]
-    job: Option<JobId>,
+    job: Option<JobRef>,
     /// Chunks in progress at once: a number, `unlimited`, or `default` for the value in the definition
     #[arg(long, value_name = "N", value_parser = limit)]
     concurrency: Option<i64>,
@@ -78,7 +79,8 @@ async fn is_stopped(engine: &Engine) -> Result<bool> {
 
 pub(super) async fn throughput(args: ThroughputArgs, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    let subject = match (&args.job_type, args.job) {
+    let job = id::find(args.job.as_ref(), &engine).await?;
+    let subject = match (&args.job_type, job) {
         (Some(job_type), _) => Some(engine.config().job_type(job_type)?.name.clone()),
         (None, Some(job)) => Some(engine.job(job).await?.id.to_string()),
         (None, None) => None,

@@ -1,13 +1,14 @@
 //! `windlass dead`: lists, redrives, ignores and exports dead letters.
 
+use super::id::{JobRef, LetterRef};
 use super::queue::Ask;
 use super::{config, escape, print, private, queue};
 use anyhow::{Context, Result, bail};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use uuid::Uuid;
-use windlass::{DeadLetter, DeadLetterFilter, DeadLetterStatus, Engine, JobId};
+use windlass::{DeadLetter, DeadLetterFilter, DeadLetterStatus, Engine};
+use windlass_store::DeadLetterGroup;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -27,7 +28,7 @@ pub(super) enum Command {
 pub(super) struct FilterArgs {
     /// Only of this job
     #[arg(long, value_name = "ID")]
-    job: Option<JobId>,
+    job: Option<JobRef>,
     /// Only of this job type
     #[arg(long, value_name = "TYPE")]
     r#type: Option<String>,
@@ -40,14 +41,20 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    fn filter(self) -> DeadLetterFilter {
-        DeadLetterFilter {
-            job: self.job,
+    /// The filter, with the ids that the store finds; without a store they must be whole.
+    async fn filter(self, engine: Option<&Engine>) -> Result<DeadLetterFilter> {
+        let job = match (&self.job, engine) {
+            (Some(job), Some(engine)) => Some(job.find(engine).await?),
+            (Some(job), None) => Some(job.whole()?),
+            (None, _) => None,
+        };
+        Ok(DeadLetterFilter {
+            job,
             job_type: self.r#type,
             error: self.error,
             older_than: self.older_than,
             ..DeadLetterFilter::default()
-        }
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -73,7 +80,7 @@ pub(super) struct ListArgs {
     limit: u32,
     /// Only dead letters older than this one, for the next page
     #[arg(long, value_name = "ID")]
-    before: Option<Uuid>,
+    before: Option<LetterRef>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -81,8 +88,8 @@ pub(super) struct ListArgs {
 
 #[derive(clap::Args)]
 pub(super) struct ShowArgs {
-    /// The id of the dead letter
-    id: Uuid,
+    /// The dead letter: its id, a unique prefix, or its last eight characters
+    id: LetterRef,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -91,7 +98,7 @@ pub(super) struct ShowArgs {
 #[derive(clap::Args)]
 pub(super) struct ActArgs {
     /// The ids of the dead letters
-    ids: Vec<Uuid>,
+    ids: Vec<LetterRef>,
     #[command(flatten)]
     filter: FilterArgs,
     /// All dead letters with the status `new`
@@ -118,14 +125,21 @@ pub(super) struct RedriveArgs {
 }
 
 impl ActArgs {
-    fn filter(self) -> Result<DeadLetterFilter> {
+    async fn filter(self, engine: Option<&Engine>) -> Result<DeadLetterFilter> {
         if self.ids.is_empty() && self.filter.is_empty() && !self.all {
             bail!(
                 "select dead letters by id, --job, --type, --error or --older-than, or give --all"
             );
         }
+        let mut ids = Vec::new();
+        for letter in &self.ids {
+            ids.push(match engine {
+                Some(engine) => letter.find(engine).await?,
+                None => letter.whole()?,
+            });
+        }
         let status = Some(DeadLetterStatus::New);
-        Ok(DeadLetterFilter { ids: self.ids, status, ..self.filter.filter() })
+        Ok(DeadLetterFilter { ids, status, ..self.filter.filter(engine).await? })
     }
 }
 
@@ -142,7 +156,7 @@ pub(super) struct ExportArgs {
 }
 
 pub(super) async fn run(command: Command, config: &Path) -> Result<ExitCode> {
-    let command = match on_queue(command)? {
+    let command = match on_queue(command).await? {
         Asked::Queue(queue, ask) => return queue::run(&queue, ask, config).await,
         Asked::Store(command) => command,
     };
@@ -163,16 +177,16 @@ enum Asked {
     Store(Command),
 }
 
-fn on_queue(command: Command) -> Result<Asked> {
+async fn on_queue(command: Command) -> Result<Asked> {
     Ok(match command {
         Command::List(ListArgs { queue: Some(queue), filter, limit, json, .. }) => {
-            let filter = DeadLetterFilter { limit, ..filter.filter() };
+            let filter = DeadLetterFilter { limit, ..filter.filter(None).await? };
             Asked::Queue(queue, Ask::List { filter, json })
         }
         Command::Redrive(RedriveArgs { mut act, to, rate }) => match act.queue.take() {
             Some(queue) => {
                 let json = act.json;
-                let ask = Ask::Redrive { filter: act.filter()?, to, rate, json };
+                let ask = Ask::Redrive { filter: act.filter(None).await?, to, rate, json };
                 Asked::Queue(queue, ask)
             }
             None => Asked::Store(Command::Redrive(RedriveArgs { act, to, rate })),
@@ -180,7 +194,7 @@ fn on_queue(command: Command) -> Result<Asked> {
         Command::Ignore(mut act) => match act.queue.take() {
             Some(queue) => {
                 let json = act.json;
-                Asked::Queue(queue, Ask::Ignore { filter: act.filter()?, json })
+                Asked::Queue(queue, Ask::Ignore { filter: act.filter(None).await?, json })
             }
             None => Asked::Store(Command::Ignore(act)),
         },
@@ -189,12 +203,13 @@ fn on_queue(command: Command) -> Result<Asked> {
 }
 
 async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
-    let filter = DeadLetterFilter {
-        status: args.status,
-        limit: args.limit,
-        before: args.before,
-        ..args.filter.filter()
+    let before = match &args.before {
+        Some(letter) => Some(letter.find(engine).await?),
+        None => None,
     };
+    let (status, limit) = (args.status, args.limit);
+    let filter = args.filter.filter(Some(engine)).await?;
+    let filter = DeadLetterFilter { status, limit, before, ..filter };
     let letters = engine.store().dead_letters(&filter).await?;
     if args.json {
         return print::json(&letters);
@@ -210,25 +225,60 @@ async fn list(args: ListArgs, engine: &Engine) -> Result<()> {
         }
         return Ok(());
     }
-    let mut table = print::table(&["ID", "TYPE", "KEY", "STATUS", "ATTEMPTS", "FAILED", "ERROR"]);
-    for letter in &letters {
-        table.add_row([
-            letter.id.to_string(),
-            letter.job_type.clone(),
+    let all = DeadLetterFilter { limit: MAX_GROUPS, before: None, ..filter.clone() };
+    let groups = engine.store().dead_letter_groups(&all).await?;
+    print_groups(&groups, &letters);
+    if letters.len() == limit as usize
+        && let Some(last) = letters.last()
+    {
+        println!("more: --before {}", print::id(last.id));
+    }
+    Ok(())
+}
+
+/// Groups read at most; letters of further groups are listed together.
+const MAX_GROUPS: u32 = 1000;
+
+/// Prints the letters of a page below the error that they have in common, the most frequent error first.
+fn print_groups(groups: &[DeadLetterGroup], letters: &[DeadLetter]) {
+    let is_in = |letter: &DeadLetter, group: &DeadLetterGroup| {
+        letter.job_type == group.job_type && letter.fingerprint == group.fingerprint
+    };
+    for group in groups {
+        let of_group: Vec<_> = letters.iter().filter(|letter| is_in(letter, group)).collect();
+        let Some(first) = of_group.first() else { continue };
+        let same = of_group.iter().all(|letter| letter.error == first.error);
+        let error = if same { &first.error } else { &group.error };
+        let total = print::count(group.letters, "dead letter");
+        println!("{} of {}", total, group.job_type);
+        println!("  {}", escape::indented(error, 2));
+        print_letters(&of_group, !same);
+    }
+    let ungrouped = |letter: &&DeadLetter| !groups.iter().any(|group| is_in(letter, group));
+    let rest: Vec<_> = letters.iter().filter(ungrouped).collect();
+    if !rest.is_empty() {
+        println!("other errors");
+        print_letters(&rest, true);
+    }
+}
+
+/// A table of letters, with their errors where these differ.
+fn print_letters(letters: &[&DeadLetter], with_errors: bool) {
+    let mut header = vec!["ID", "KEY", "STATUS", "ATTEMPTS", "FAILED"];
+    header.extend(with_errors.then_some("ERROR"));
+    let mut table = print::table(&header);
+    for letter in letters {
+        let cells = [
+            print::id(letter.id),
             print::scalar(&letter.key),
             status(letter),
             letter.attempts.to_string(),
-            print::time(letter.created_at),
-            letter.error.clone(),
-        ]);
+            print::short_time(letter.created_at),
+        ];
+        let error = with_errors.then(|| print::headline(&letter.error));
+        table.add_row(cells.into_iter().chain(error));
     }
     println!("{table}");
-    if letters.len() == args.limit as usize
-        && let Some(last) = letters.last()
-    {
-        println!("more: --before {}", last.id);
-    }
-    Ok(())
 }
 
 /// The status, with a redrive in progress.
@@ -240,9 +290,10 @@ fn status(letter: &DeadLetter) -> String {
 }
 
 async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
-    let filter = DeadLetterFilter { ids: vec![args.id], limit: 1, ..DeadLetterFilter::default() };
+    let id = args.id.find(engine).await?;
+    let filter = DeadLetterFilter { ids: vec![id], limit: 1, ..DeadLetterFilter::default() };
     let letters = engine.store().dead_letters(&filter).await?;
-    let letter = letters.first().with_context(|| format!("there is no dead letter {}", args.id))?;
+    let letter = letters.first().with_context(|| format!("there is no dead letter {id}"))?;
     if args.json {
         return print::json(letter);
     }
@@ -270,7 +321,7 @@ async fn show(args: ShowArgs, engine: &Engine) -> Result<()> {
 
 async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
     let json = args.json;
-    let redriven = engine.redrive(&args.filter()?).await?;
+    let redriven = engine.redrive(&args.filter(Some(engine)).await?).await?;
     if json {
         return print::json(&redriven);
     }
@@ -294,8 +345,8 @@ async fn redrive(args: ActArgs, engine: &Engine) -> Result<()> {
 
 async fn ignore(args: ActArgs, engine: &Engine) -> Result<()> {
     let json = args.json;
-    let ignored =
-        engine.store().mark_dead_letters(&args.filter()?, DeadLetterStatus::Ignored).await?;
+    let filter = args.filter(Some(engine)).await?;
+    let ignored = engine.store().mark_dead_letters(&filter, DeadLetterStatus::Ignored).await?;
     if json {
         return print::json(&serde_json::json!({"ignored": ignored}));
     }
@@ -311,7 +362,8 @@ async fn export(args: ExportArgs, engine: &Engine) -> Result<()> {
             Box::new(std::io::BufWriter::new(file))
         }
     };
-    let mut filter = DeadLetterFilter { status: args.status, limit: 500, ..args.filter.filter() };
+    let filter = args.filter.filter(Some(engine)).await?;
+    let mut filter = DeadLetterFilter { status: args.status, limit: 500, ..filter };
     let mut count = 0;
     loop {
         let page = engine.store().dead_letters(&filter).await?;

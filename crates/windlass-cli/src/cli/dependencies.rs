@@ -1,5 +1,6 @@
 //! `windlass dependencies`: which jobs run after which, by rule or by request.
 
+use super::id::JobRef;
 use super::{config, escape, print};
 use anyhow::Result;
 use std::path::Path;
@@ -18,7 +19,7 @@ Examples:
 )]
 pub(super) struct Args {
     /// A job; all rules by default
-    id: Option<JobId>,
+    id: Option<JobRef>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -26,8 +27,8 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    match args.id {
-        Some(id) => show(&engine, id, args.json).await?,
+    match &args.id {
+        Some(id) => show(&engine, id.find(&engine).await?, args.json).await?,
         None => list(&engine, args.json).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -55,9 +56,9 @@ async fn show(engine: &Engine, id: JobId, as_json: bool) -> Result<()> {
     }
     let mut table = print::table(&["ID", "TYPE", "STATUS", "BY", "AFTER"]);
     for linked in &graph {
-        let after: Vec<_> = linked.after.iter().map(JobId::to_string).collect();
+        let after: Vec<_> = linked.after.iter().map(|id| print::id(*id)).collect();
         table.add_row([
-            linked.id.to_string(),
+            print::id(linked.id),
             linked.job_type.clone(),
             print::status(linked.status),
             linked.submitted_by.clone(),

@@ -1,11 +1,12 @@
 //! `windlass jobs`, `job`, `watch`, `chunks`: read-only commands.
 
+use super::id::{self, JobRef};
 use super::progress::{self, Interrupt};
 use super::{config, dependencies, exit, print, private};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use windlass::{JobFilter, JobId, JobStatus};
+use windlass::{JobFilter, JobStatus};
 use windlass_core::ChunkStatus;
 
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ pub(super) struct JobsArgs {
     limit: u32,
     /// Only jobs older than this one, for the next page
     #[arg(long, value_name = "ID")]
-    before: Option<JobId>,
+    before: Option<JobRef>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,8 +32,8 @@ pub(super) struct JobsArgs {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  windlass job ID --html report.html   # once it has ended")]
 pub(super) struct JobArgs {
-    /// The job's id
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Write the report of the job to this file, as one HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
@@ -43,8 +44,8 @@ pub(super) struct JobArgs {
 
 #[derive(clap::Args)]
 pub(super) struct WatchArgs {
-    /// The job's id
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -54,8 +55,8 @@ pub(super) struct WatchArgs {
 
 #[derive(clap::Args)]
 pub(super) struct ChunksArgs {
-    /// The job's id
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Only in this status
     #[arg(long)]
     status: Option<ChunkStatus>,
@@ -75,7 +76,7 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
     let filter = JobFilter {
         job_type: args.r#type,
         status: args.status,
-        before: args.before,
+        before: id::find(args.before.as_ref(), &engine).await?,
         limit: args.limit,
         ..JobFilter::default()
     };
@@ -92,15 +93,15 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
         print::table(&["ID", "TYPE", "STATUS", "ITEMS", "DEAD", "CHUNKS", "CREATED", "BY", "WHY"]);
     for job in &jobs {
         table.add_row([
-            job.id.to_string(),
+            print::id(job.id),
             job.job_type.clone(),
             print::status(job.status),
             format!("{}/{}", print::number(job.items.done()), print::number(job.items.total)),
             print::number(job.items.dead),
             format!("{}/{}", job.chunks.completed, job.chunks.total),
-            print::time(job.created_at),
+            print::short_time(job.created_at),
             job.submitted_by.clone(),
-            print::short(job.error.as_deref().unwrap_or_default(), 80),
+            print::short(&print::headline(job.error.as_deref().unwrap_or_default()), 80),
         ]);
     }
     println!("{table}");
@@ -109,13 +110,14 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
 
 pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
+    let id = args.id.find(&engine).await?;
     if let Some(file) = &args.html {
-        let page = engine.report(args.id).await?;
+        let page = engine.report(id).await?;
         private::write(file, &page).with_context(|| format!("--html {}", file.display()))?;
         println!("wrote {}", file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    let job = engine.job(args.id).await?;
+    let job = engine.job(id).await?;
     if args.json {
         print::json(&job)?
     } else {
@@ -127,8 +129,9 @@ pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
 
 pub(super) async fn watch(args: WatchArgs, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    let ended = progress::follow(&engine, args.id, &mut Interrupt::listen()?).await?;
-    let job = engine.job(args.id).await?;
+    let id = args.id.find(&engine).await?;
+    let ended = progress::follow(&engine, id, &mut Interrupt::listen()?).await?;
+    let job = engine.job(id).await?;
     if args.json {
         print::json(&job)?
     } else {
@@ -139,8 +142,9 @@ pub(super) async fn watch(args: WatchArgs, config: &Path) -> Result<ExitCode> {
 
 pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    let job = engine.job(args.id).await?;
-    let chunks = engine.store().chunks(args.id, args.status, args.after, args.limit).await?;
+    let id = args.id.find(&engine).await?;
+    let job = engine.job(id).await?;
+    let chunks = engine.store().chunks(id, args.status, args.after, args.limit).await?;
     if args.json {
         print::json(&chunks)?;
         return Ok(ExitCode::SUCCESS);
@@ -162,9 +166,9 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
             chunk.attempts.to_string(),
             chunk.losses.to_string(),
             chunk.worker.clone().unwrap_or_default(),
-            chunk.started_at.map(print::time).unwrap_or_default(),
+            chunk.started_at.map(print::short_time).unwrap_or_default(),
             took.map(|took| format!("{:.3} s", took.as_seconds_f64())).unwrap_or_default(),
-            chunk.error.clone().unwrap_or_default(),
+            print::headline(chunk.error.as_deref().unwrap_or_default()),
         ]);
     }
     println!("{table}");
@@ -174,7 +178,7 @@ pub(super) async fn chunks(args: ChunksArgs, config: &Path) -> Result<ExitCode> 
     if chunks.len() == args.limit as usize
         && let Some(last) = chunks.last()
     {
-        println!("more: windlass chunks {} --after {}", args.id, last.chunk);
+        println!("more: windlass chunks {id} --after {}", last.chunk);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,6 +14,7 @@ mod dead;
 mod demo;
 mod dependencies;
 mod exit;
+mod id;
 mod init;
 mod inspect;
 mod log;
@@ -31,7 +32,9 @@ mod schedules;
 mod serve;
 mod steer;
 mod submit;
+mod table;
 mod token;
+mod type_help;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -137,7 +140,12 @@ enum Command {
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
         if !error.use_stderr() {
-            error.exit();
+            let _ = error.print();
+            let args: Vec<String> = std::env::args().collect();
+            if error.kind() == clap::error::ErrorKind::DisplayHelp {
+                type_help::print(&args);
+            }
+            std::process::exit(error.exit_code())
         }
         eprintln!("{}", error.render().to_string().trim_end());
         std::process::exit(error.exit_code())

@@ -1,5 +1,6 @@
 //! `windlass output`: the rows that the items of a job emitted.
 
+use super::id::JobRef;
 use super::{config, escape};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
@@ -12,8 +13,8 @@ use windlass::{Engine, JobId, JobStatus};
   windlass output 0198… > rows.jsonl
   windlass output 0198… --json | jq 'map(.amount) | add'")]
 pub(super) struct Args {
-    /// The job
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Print one JSON array instead of a line per row
     #[arg(long)]
     json: bool,
@@ -24,16 +25,17 @@ const PAGE_ROWS: u32 = 1000;
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
-    let job = engine.job(args.id).await?;
-    match print(&engine, &args).await {
+    let id = args.id.find(&engine).await?;
+    let job = engine.job(id).await?;
+    match print(&engine, id, args.json).await {
         // The reader closed the pipe.
         Err(error) if is_broken_pipe(&error) => return Ok(ExitCode::SUCCESS),
         printed => printed?,
     }
-    if engine.store().segments(args.id).await?.is_empty() {
+    if engine.store().segments(id).await?.is_empty() {
         eprintln!("the output of the job is pruned");
     }
-    let snapshot = engine.store().snapshot(args.id).await?;
+    let snapshot = engine.store().snapshot(id).await?;
     let is_redrive = snapshot.is_some_and(|snapshot| snapshot.root != snapshot.id);
     match job.status {
         JobStatus::Completed => {}
@@ -51,20 +53,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-async fn print(engine: &Engine, args: &Args) -> Result<()> {
+async fn print(engine: &Engine, id: JobId, json: bool) -> Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut after = windlass::EmittedCursor::default();
-    let mut separator = if args.json { "[" } else { "" };
+    let mut separator = if json { "[" } else { "" };
     loop {
-        let page = engine.output(args.id, &after, PAGE_ROWS).await?;
+        let page = engine.output(id, &after, PAGE_ROWS).await?;
         let Some(last) = page.last() else { break };
         after = last.cursor.clone();
         for row in page {
             write!(out, "{separator}{}", escape::json(&row.fields.to_string()))?;
-            separator = if args.json { ",\n" } else { "\n" };
+            separator = if json { ",\n" } else { "\n" };
         }
     }
-    match (args.json, separator) {
+    match (json, separator) {
         (true, "[") => writeln!(out, "[]")?,
         (true, _) => writeln!(out, "]")?,
         (false, "") => {}

@@ -1,14 +1,17 @@
 //! Output for people (tables, summaries) and for programs (JSON).
 
 use super::escape;
+use super::table::Table;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::AnsiColor;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use comfy_table::presets;
 use serde::Serialize;
 use serde_json::Value as Json;
+use std::io::IsTerminal;
+use uuid::Uuid;
 use windlass::{ItemCounts, Job, JobStatus};
+use windlass_core::OutputKind;
 
 /// Prints one JSON document.
 pub(super) fn json(value: &impl Serialize) -> Result<()> {
@@ -16,25 +19,17 @@ pub(super) fn json(value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// A table without borders, as `ls` and `ps` print them.
+/// A table with these columns.
 pub(super) fn table(header: &[&str]) -> Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    Table(table)
+    Table::new(header)
 }
 
-/// A table whose cells are escaped, so that each row stays on one line.
-pub(super) struct Table(comfy_table::Table);
-
-impl Table {
-    pub(super) fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.0.add_row(cells.into_iter().map(|cell| escape::one_line(&cell)));
-    }
-}
-
-impl std::fmt::Display for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+/// An id: its last eight characters on a terminal, which every command accepts, and the whole elsewhere.
+pub(super) fn id(id: Uuid) -> String {
+    let text = id.to_string();
+    match std::io::stdout().is_terminal() {
+        true => text[text.len() - 8..].to_owned(),
+        false => text,
     }
 }
 
@@ -66,6 +61,24 @@ pub(super) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// The line of an error that says most: the last one of a traceback, otherwise the first.
+pub(super) fn headline(error: &str) -> String {
+    let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match error.contains("Traceback (most recent call last)") {
+        true => lines.next_back().unwrap_or(first).to_owned(),
+        false => first.to_owned(),
+    }
+}
+
+/// A time in a table: without the year and the seconds on a terminal.
+pub(super) fn short_time(time: DateTime<Utc>) -> String {
+    match std::io::stdout().is_terminal() {
+        true => time.format("%m-%d %H:%MZ").to_string(),
+        false => self::time(time),
     }
 }
 
@@ -135,6 +148,18 @@ pub(super) fn summary(job: &Job) {
         number(chunks.total),
         other_statuses(job)
     );
+    for (place, output) in job.outputs.iter().enumerate() {
+        let rows = output.rows.map(|rows| format!("{} in ", count(rows, "row")));
+        let rows = rows.filter(|_| output.kind != OutputKind::Table).unwrap_or_default();
+        let changed = match (output.kind, output.rows) {
+            (OutputKind::Table, Some(rows)) => format!("{} of table ", count(rows, "row")),
+            (OutputKind::Load, _) => "table ".to_owned(),
+            _ => String::new(),
+        };
+        let label = if place == 0 { "wrote" } else { "" };
+        let to = escape::one_line(output.to.strip_prefix("file:").unwrap_or(&output.to));
+        println!("  {label:<7} {rows}{changed}{to}");
+    }
     if let Some(error) = &job.error {
         println!("  error   {}", escape::indented(error, 10));
     }

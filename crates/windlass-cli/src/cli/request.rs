@@ -1,11 +1,13 @@
 //! The flags of a request, shared by `run` and `submit`.
 
+use super::config;
+use super::id::JobRef;
 use anyhow::{Context, Result, bail};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use windlass::{Engine, Identity, JobId, Request, Secret, Value};
+use windlass::{Engine, Identity, Request, Secret, Value};
 use windlass_core::OnFailed;
 
 /// The fields of a request.
@@ -33,7 +35,7 @@ pub(super) struct RequestArgs {
     claim: Vec<String>,
     /// Run after this job has completed (see --on-failed); may be repeated
     #[arg(long, value_name = "ID")]
-    after: Vec<JobId>,
+    after: Vec<JobRef>,
     /// If a job of --after fails or is cancelled: keep waiting (block), run, or cancel
     #[arg(long, value_name = "WHAT", value_parser = on_failed)]
     on_failed: Option<OnFailed>,
@@ -52,15 +54,34 @@ pub(super) struct RequestArgs {
 }
 
 impl RequestArgs {
-    /// The request and the identity of its submitter.
-    pub(super) fn read(self) -> Result<(Request, Identity)> {
+    /// The request and the identity of its submitter. Params that the configuration declares are read by
+    /// their type.
+    pub(super) async fn read(
+        self,
+        config: &Path,
+        engine: Option<&Engine>,
+    ) -> Result<(Request, Identity)> {
+        let mut after = Vec::new();
+        for job in &self.after {
+            after.push(match engine {
+                Some(engine) => job.find(engine).await?,
+                None => job.whole()?,
+            });
+        }
+        let config = config::config(config)?;
+        let declared = config.jobs.get(&self.job_type).map(|job_type| &job_type.params);
+        let is_declared = |name: &String| declared.is_some_and(|params| params.contains_key(name));
         let mut filter = BTreeMap::new();
         for (name, values) in pairs(&self.filter, "--filter")? {
             let values = values.split(',').map(|value| Json::from(value.trim())).collect();
             filter.insert(name, Some(values));
         }
         let params = pairs(&self.param, "--param")?;
-        let params = params.into_iter().map(|(name, value)| (name, param(value))).collect();
+        let read = |(name, text)| {
+            let value = if is_declared(&name) { Json::from(text) } else { param(text) };
+            (name, value)
+        };
+        let params = params.into_iter().map(read).collect();
         let request = Request {
             filter: (!filter.is_empty()).then_some(filter),
             params,
@@ -68,7 +89,7 @@ impl RequestArgs {
             idempotency_key: self.idempotency_key,
             parallel_segments: self.parallel_segments,
             max_items_per_segment: self.max_items_per_segment,
-            after: (!self.after.is_empty()).then_some(self.after),
+            after: (!after.is_empty()).then_some(after),
             on_failed: self.on_failed,
             ids: self.ids_file.map(read_ids).transpose()?,
             items: self.items_file.map(read_items).transpose()?,

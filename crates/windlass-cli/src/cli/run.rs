@@ -32,8 +32,8 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
-    let (request, identity) = args.request.read()?;
     let engine = config::engine(config).await?;
+    let (request, identity) = args.request.read(config, Some(&engine)).await?;
     let job_type = engine.config().job_type(&request.job_type)?;
     match engine.check_step(job_type, identity.token.clone()).await {
         Ok(()) => {}

@@ -1,15 +1,16 @@
 //! `windlass cancel`, `pause`, `resume`, `retry`.
 
+use super::id::JobRef;
 use super::{config, escape, print};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{JobId, JobStatus};
+use windlass::JobStatus;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The job's id
-    id: JobId,
+    /// The job: its id, a unique prefix, its last eight characters, or `last`
+    id: JobRef,
     /// Print the job as JSON
     #[arg(long)]
     json: bool,
@@ -26,13 +27,14 @@ pub(super) enum Action {
 
 pub(super) async fn run(args: Args, config: &Path, action: Action) -> Result<ExitCode> {
     let engine = config::engine(config).await?;
+    let id = args.id.find(&engine).await?;
     match action {
-        Action::Cancel => engine.cancel(args.id).await?,
-        Action::Pause => engine.pause(args.id).await?,
-        Action::Resume => engine.resume(args.id).await?,
-        Action::Retry => engine.retry(args.id).await?,
+        Action::Cancel => engine.cancel(id).await?,
+        Action::Pause => engine.pause(id).await?,
+        Action::Resume => engine.resume(id).await?,
+        Action::Retry => engine.retry(id).await?,
     };
-    let job = engine.job(args.id).await?;
+    let job = engine.job(id).await?;
     if args.json {
         print::json(&job)?;
         return Ok(ExitCode::SUCCESS);

@@ -21,12 +21,13 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
-    let (request, identity) = args.request.read()?;
     if let Some(queue) = &args.queue {
+        let (request, _) = args.request.read(config, None).await?;
         let ask = queue::Ask::Enqueue { request: Box::new(request), json: args.json };
         return queue::run(queue, ask, config).await;
     }
     let engine = config::engine(config).await?;
+    let (request, identity) = args.request.read(config, Some(&engine)).await?;
     let submitted = engine.submit(request, identity).await?;
     if args.json {
         print::json(&engine.job(submitted.id()).await?)?;

@@ -1,11 +1,12 @@
 //! `windlass worker`: runs jobs until stopped.
 
+use super::id::JobRef;
 use super::progress::Interrupt;
 use super::{config, exit, print, queue, run};
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{JobId, Options, Worker};
+use windlass::{Options, Worker};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -18,7 +19,7 @@ pub(super) struct Args {
     concurrency: Option<u16>,
     /// Run only this job, and exit when it has ended
     #[arg(long, value_name = "ID")]
-    job: Option<JobId>,
+    job: Option<JobRef>,
     /// Process the messages of this queue, sqs://NAME or its URL
     #[arg(long, value_name = "QUEUE", conflicts_with = "job")]
     queue: Option<String>,
@@ -40,7 +41,8 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     args.restore.check(&engine).await?;
     let mut interrupt = Interrupt::listen()?;
     let slots = args.concurrency.map(usize::from);
-    if let Some(job) = args.job {
+    if let Some(job) = &args.job {
+        let job = job.find(&engine).await?;
         engine.job(job).await?;
         let ending = run::Ending { json: args.json, dead_letters: args.dead_letters };
         return run::work_to_end(&engine, job, slots, ending, interrupt).await;

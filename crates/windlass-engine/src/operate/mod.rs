@@ -7,6 +7,7 @@ pub(crate) mod availability;
 pub(crate) mod cancellation;
 pub(crate) mod controls;
 pub(crate) mod health_probe;
+pub(crate) mod inspect;
 pub(crate) mod job_log;
 pub(crate) mod maintenance;
 pub(crate) mod retention;

@@ -1,6 +1,7 @@
 //! Stores, lists, marks and redrives dead letters.
 
 use async_trait::async_trait;
+use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
 use windlass_drivers::{Param, Transaction};
 
@@ -19,6 +20,10 @@ impl DeadLetterStore for PostgresStore {
         let params = bind(&arguments, [values::list_limit(filter.limit).into()]);
         let sql = with_conditions(sql!("list_dead_letters"));
         self.read(&sql, &params, rows::dead_letter).await
+    }
+
+    async fn matching_dead_letters(&self, text: &str, limit: u32) -> Result<Vec<Uuid>> {
+        self.read(sql!("matching_dead_letters"), params![text, limit], |row| row.id("id")).await
     }
 
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {

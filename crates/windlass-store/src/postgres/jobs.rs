@@ -48,6 +48,10 @@ impl JobStore for PostgresStore {
         self.read(sql!("open_jobs"), params, |row: &Row| row.id("id")).await
     }
 
+    async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>> {
+        self.read(sql!("matching_jobs"), params![text, limit], |row: &Row| row.id("id")).await
+    }
+
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
         self.read_first(sql!("snapshot"), params![id], rows::snapshot).await
     }

@@ -15,6 +15,10 @@ impl PartStore for PostgresStore {
         self.read(sql!("list_parts"), params![job, after, limit], rows::part).await
     }
 
+    async fn merged_part(&self, job: JobId) -> Result<Option<PartRow>> {
+        self.read_first(sql!("merged_part"), params![job, MERGED], rows::part).await
+    }
+
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
         let tx = self.begin().await?;
         let stored = put_merged(&tx, lease, merged).await;

@@ -1,6 +1,7 @@
 //! Stores, lists, marks and redrives dead letters.
 
 use async_trait::async_trait;
+use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
 use windlass_drivers::rusqlite::types::Value;
 use windlass_drivers::rusqlite::{params, params_from_iter};
@@ -20,6 +21,11 @@ impl DeadLetterStore for SqliteStore {
         let params = bind(filter, [values::list_limit(filter.limit).into()])?;
         let sql = indexed(sql!("list_dead_letters"), filter);
         self.query(sql, params_from_iter(params), |row| rows::dead_letter(row)).await
+    }
+
+    async fn matching_dead_letters(&self, text: &str, limit: u32) -> Result<Vec<Uuid>> {
+        let params = (text.to_owned(), limit);
+        self.query(sql!("matching_dead_letters"), params, |row| row.id("id")).await
     }
 
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {

@@ -55,6 +55,11 @@ impl JobStore for SqliteStore {
         self.query(sql!("open_jobs"), params, |row| row.id("id")).await
     }
 
+    async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>> {
+        let params = (text.to_owned(), limit);
+        self.query(sql!("matching_jobs"), params, |row| row.id("id")).await
+    }
+
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
         self.query_opt(sql!("snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
     }

@@ -15,6 +15,11 @@ impl PartStore for SqliteStore {
         self.query(sql!("list_parts"), params, |row| rows::part(row)).await
     }
 
+    async fn merged_part(&self, job: JobId) -> Result<Option<PartRow>> {
+        let params = (job.to_string(), MERGED);
+        self.query_opt(sql!("merged_part"), params, |row| rows::part(row)).await
+    }
+
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
         let merged = merged.clone();
         self.write(move |tx| put_merged(tx, lease, &merged)).await

@@ -13,6 +13,8 @@ use crate::{
 pub trait DeadLetterStore: Send + Sync {
     /// Lists dead letters, newest first.
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>>;
+    /// Lists the ids that begin with this text or whose last eight characters are this text, newest first.
+    async fn matching_dead_letters(&self, text: &str, limit: u32) -> Result<Vec<uuid::Uuid>>;
     /// Groups dead letters by error, most frequent first. The filter's limit applies to groups.
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>>;
     /// Counts the dead letters of each job type that are `new`. Counting stops at `max` per type.

@@ -20,6 +20,8 @@ pub trait JobStore: Send + Sync {
     async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>>;
     /// Lists the jobs of a submitter that have not ended, oldest first.
     async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>>;
+    /// Lists the ids that begin with this text or whose last eight characters are this text, newest first.
+    async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>>;
     /// Reads what a job was submitted with.
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>>;
     /// Lists a job and the jobs that redrive its dead letters, oldest first.

@@ -11,6 +11,8 @@ use crate::{NewPart, PartRow, Result, SegmentLease};
 pub trait PartStore: Send + Sync {
     /// Lists the parts of a job in order, after this chunk.
     async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>>;
+    /// Reads the merged result of a job without its content.
+    async fn merged_part(&self, job: JobId) -> Result<Option<PartRow>>;
     /// Stores the merged result of a job.
     ///
     /// # Errors

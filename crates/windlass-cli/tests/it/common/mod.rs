@@ -92,6 +92,15 @@ impl CliSandbox {
         self.windlass.clone().binary("/bin/sh").spawn(["-c", &script])
     }
 
+    /// Runs a command in a terminal with this many columns, with these lines as input.
+    pub(crate) async fn run_in_terminal(&self, columns: u32, command: &str, input: &str) -> Output {
+        self.write("input", input);
+        let script = format!(
+            "script -qec 'export TERM=xterm; stty cols {columns}; exec {BINARY} {command}' /dev/null < input"
+        );
+        self.windlass.clone().binary("/bin/sh").run(["-c", &script]).await
+    }
+
     /// Runs a command whose arguments contain spaces.
     pub(crate) async fn run_words(&self, words: &[&str]) -> Output {
         self.windlass.run(words).await
