@@ -38,6 +38,10 @@ pub struct Job {
     pub status: JobStatus,
     /// The phase, while `PROCESSING`.
     pub phase: Option<Phase>,
+    /// What it waits for while it is `QUEUED` or `PROCESSING`: `slots`, `rate`, `health`, `retry`, `jobs`,
+    /// `stopped`, `step unavailable`, `database unavailable since …`, or `leases of worker … until …`.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     /// 0 to 9; higher runs first.
     #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 9))]
     pub priority: u8,
@@ -113,6 +117,16 @@ impl Job {
     /// Whether it has ended. A failed job can still be retried.
     pub fn has_ended(&self) -> bool {
         self.status.is_final() && self.finished_at.is_some()
+    }
+
+    /// What it waits for, as a sentence without a subject.
+    pub fn waiting(&self) -> Option<String> {
+        let waits_for = self.waits_for.as_deref()?;
+        let is_noun = matches!(waits_for, "slots" | "rate" | "health" | "retry" | "jobs");
+        match is_noun || waits_for.starts_with("leases ") {
+            true => Some(format!("waits for {waits_for}")),
+            false => Some(waits_for.to_owned()),
+        }
     }
 
     /// When it will end at its current rate; now at the earliest. Unknown before its first item is done.

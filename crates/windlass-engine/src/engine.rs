@@ -4,6 +4,7 @@ use crate::merge::job_result::JobResult;
 use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
+use crate::operate::process_identity;
 use crate::step::{ItemContext, JobDefinition, Step, Steps};
 use crate::{EngineError, Result};
 use serde::de::DeserializeOwned;
@@ -210,6 +211,8 @@ impl Engine {
             handlers: self.shared.steps.handlers.keys().cloned().collect(),
             only_job: only,
             above_priority: None,
+            except: Vec::new(),
+            process: process_identity::own(),
         }
     }
 }

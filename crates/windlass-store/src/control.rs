@@ -53,6 +53,28 @@ pub struct WorkerRow {
     pub vanished: bool,
 }
 
+/// A worker process that missed its last heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SilentWorker {
+    /// Its name.
+    pub name: String,
+    /// Its process, as its heartbeats named it.
+    pub process: String,
+}
+
+/// The leases of a worker process that missed its last heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrphanedLeases {
+    /// The name of the process.
+    pub worker: String,
+    /// The number of its leased chunks.
+    pub chunks: i64,
+    /// When the last of these leases expires.
+    pub until: DateTime<Utc>,
+}
+
+/// A worker without a heartbeat for this many milliseconds missed two of them.
+pub(crate) const WORKER_SILENT_AFTER_MS: i64 = 2_500;
 /// A worker without a heartbeat for this many milliseconds has vanished. Workers send one every
 /// second.
 pub(crate) const WORKER_VANISHED_AFTER_MS: i64 = 10_000;

@@ -17,6 +17,11 @@ pub struct Capabilities {
     pub only_job: Option<JobId>,
     /// Lease only chunks of jobs with a higher priority than this.
     pub above_priority: Option<u8>,
+    /// Lease no chunks of these job types and jobs.
+    pub except: Vec<String>,
+    /// Its host, process id and start time, so that a peer on the same host can tell whether it
+    /// runs.
+    pub process: Option<String>,
 }
 
 /// A lease of a chunk. The next lease has a higher epoch. The nonce distinguishes two leases at the
@@ -51,6 +56,8 @@ pub struct LeaseRenewal {
     pub lease: Lease,
     /// The progress of the chunk; `None` until its ledger was read.
     pub progress: Option<Progress>,
+    /// Whether the chunk is in a slot. While it waits for one, its lease is short.
+    pub in_slot: bool,
 }
 
 /// The status of a lease.

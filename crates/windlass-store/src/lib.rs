@@ -39,7 +39,10 @@ mod values;
 pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unleasable};
 pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress};
 pub use connect::connect;
-pub use control::{AS_DEFINED, Control, EVERYTHING, UNLIMITED, WorkerRow, connection_subject};
+pub use control::{
+    AS_DEFINED, Control, EVERYTHING, OrphanedLeases, SilentWorker, UNLIMITED, WorkerRow,
+    connection_subject,
+};
 pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, NewDeadLetter, RedriveRoot};
 pub use dependency::{JoinPointRow, LinkedJob, Trigger};
 pub use error::{Result, StoreError};

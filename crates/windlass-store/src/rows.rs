@@ -14,8 +14,9 @@ use crate::values::OMITTED;
 use crate::{
     Alert, ChunkBucket, ChunkRow, Control, DeadLetter, DeadLetterGroup, Depth, DurationBucket,
     HourlyJobs, JobSnapshot, JoinPointRow, Lease, LeasedChunk, LeasedSegment, LinkedJob, Losses,
-    NewPart, Occurrence, Owner, PartRow, RedriveRoot, Result, ScheduleRow, SegmentLease,
-    SegmentRow, StoreError, ThroughputBucket, Trigger, Unleasable, WorkerRow,
+    NewPart, Occurrence, OrphanedLeases, Owner, PartRow, RedriveRoot, Result, ScheduleRow,
+    SegmentLease, SegmentRow, SilentWorker, StoreError, ThroughputBucket, Trigger, Unleasable,
+    WorkerRow,
 };
 
 /// A job with its counters.
@@ -40,6 +41,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         job_type: row.text("job_type")?,
         status,
         phase,
+        waits_for: row.opt_text("waits_for")?.map(waits_for),
         priority: u8::try_from(row.int("priority")?).unwrap_or(u8::MAX),
         request: serde_json::from_value(request)?,
         omitted,
@@ -65,6 +67,15 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         outputs: Vec::new(),
         error,
     })
+}
+
+/// What a job waits for, in a few words. The reason of an outage also names the connection and the error.
+fn waits_for(reason: String) -> String {
+    const OUTAGE: &str = " unavailable since ";
+    match reason.split_once(OUTAGE).and_then(|(_, since)| since.split_once(": ")) {
+        Some((since, _)) if reason.starts_with("database ") => format!("database{OUTAGE}{since}"),
+        _ => reason,
+    }
 }
 
 /// The type and submitter of a job.
@@ -262,6 +273,17 @@ pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
         seen_at: row.time("seen_at")?,
         vanished: row.int("silent")? > WORKER_VANISHED_AFTER_MS,
     })
+}
+
+/// A worker process that missed its last heartbeats.
+pub(crate) fn silent_worker(row: &impl Fields) -> Result<SilentWorker> {
+    Ok(SilentWorker { name: row.text("name")?, process: row.text("process")? })
+}
+
+/// The leases of a worker process that missed its last heartbeats.
+pub(crate) fn orphaned_leases(row: &impl Fields) -> Result<OrphanedLeases> {
+    let (worker, chunks) = (row.text("worker")?, row.int("chunks")?);
+    Ok(OrphanedLeases { worker, chunks, until: row.time("until")? })
 }
 
 /// A job in a dependency graph.

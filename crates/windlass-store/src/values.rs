@@ -15,6 +15,10 @@ use crate::{DeadLetterFilter, NewAlert, NewDeadLetter, NewJob, Result};
 /// The lease of a segment, and of a chunk that is leased only to be cancelled.
 pub(crate) const SEGMENT_LEASE: Duration = Duration::from_secs(30);
 
+/// The longest lease of a chunk that waits for a slot of its worker. If the worker dies, others take
+/// such chunks soon. From the first heartbeat in a slot the lease is as long as `chunk.lease`.
+pub(crate) const QUEUED_LEASE: Duration = Duration::from_secs(10);
+
 /// The maximum number of rows that one transaction deletes.
 pub(crate) const DELETE_BATCH: u32 = 10_000;
 

@@ -101,7 +101,10 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
             format!("{}/{}", job.chunks.completed, job.chunks.total),
             print::short_time(job.created_at),
             job.submitted_by.clone(),
-            print::short(&print::headline(job.error.as_deref().unwrap_or_default()), 80),
+            print::short(
+                &print::headline(&job.error.clone().or(job.waiting()).unwrap_or_default()),
+                80,
+            ),
         ]);
     }
     println!("{table}");

@@ -160,6 +160,9 @@ pub(super) fn summary(job: &Job) {
         let to = escape::one_line(output.to.strip_prefix("file:").unwrap_or(&output.to));
         println!("  {label:<7} {rows}{changed}{to}");
     }
+    if let Some(waiting) = job.waiting() {
+        println!("  waits   {}", escape::one_line(waiting.trim_start_matches("waits ")));
+    }
     if let Some(error) = &job.error {
         println!("  error   {}", escape::indented(error, 10));
     }

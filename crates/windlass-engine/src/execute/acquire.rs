@@ -9,6 +9,7 @@ use crate::execute::chunk_runner::ChunkRunner;
 use crate::execute::heartbeat::Heartbeat;
 use crate::execute::lease::{ChunkLease, log_unrecorded};
 use crate::execute::settlement;
+use crate::execute::throttled::Saturated;
 use crate::job_context::JobContext;
 use crate::operate::after_restore;
 use crate::operate::availability::is_connection_error;
@@ -16,7 +17,7 @@ use crate::shutdown::Shutdown;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use windlass_connectors::{Fence, Ledger};
 use windlass_core::{Backoff, ErrorKind, JobId, RetryPolicy};
 use windlass_drivers::ErrorClass;
@@ -28,9 +29,17 @@ pub(crate) struct Acquirer<'a> {
     pub(crate) capabilities: Capabilities,
     pub(crate) heartbeat: &'a Arc<Heartbeat>,
     pub(crate) shutdown: &'a Shutdown,
-    /// One subscription for all requests, so that no change between two of them is missed. Only
-    /// one request runs at a time.
-    pub(crate) changes: Mutex<Subscription>,
+    /// The same for all requests, so that no change between two of them is missed. Only one request
+    /// runs at a time.
+    pub(crate) signals: Mutex<Signals>,
+}
+
+/// What ends the wait for chunks.
+pub(crate) struct Signals {
+    /// Changes in the store.
+    pub(crate) changes: Subscription,
+    /// What must not be acquired now.
+    pub(crate) saturated: watch::Receiver<Saturated>,
 }
 
 /// Which chunks to acquire.
@@ -66,17 +75,20 @@ impl Acquirer<'_> {
     /// set and nothing is that urgent.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> Acquired {
         let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
-        let mut changes = self.changes.lock().await;
+        let mut signals = self.signals.lock().await;
+        let Signals { changes, saturated } = &mut *signals;
         let mut drained = request.drained;
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
                     () = changes.changed(backoff.next_wait()) => drained = false,
+                    Ok(()) = saturated.changed() => drained = false,
                     () = self.shutdown.wait() => {}
                 }
                 continue;
             }
             let capabilities = self.engine.leasable(&self.capabilities);
+            let capabilities = saturated.borrow_and_update().restrict(capabilities);
             let capabilities = Capabilities { above_priority: request.above, ..capabilities };
             match self.engine.store().lease_chunks(&capabilities, request.most as u32).await {
                 Ok(leased) => {

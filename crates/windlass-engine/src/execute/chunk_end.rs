@@ -5,6 +5,7 @@ use crate::execute::chunk_runner::{ChunkRunner, LeaseOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
 use crate::execute::settlement;
 use crate::merge::destination;
+use crate::operate::job_log;
 use crate::step::StepError;
 use std::time::Duration;
 use windlass_connectors::{
@@ -38,15 +39,14 @@ impl ChunkRunner {
             _ => Vec::new(),
         };
         let counts = self.ledger.counts;
-        let seconds = self.acquired.elapsed().as_secs_f64();
+        let duration = self.acquired.elapsed();
         let completed = match &self.part {
             Some(part) => self.lease.complete_part(part).await,
             None => self.lease.complete(&settled).await,
         };
         match completed {
             Ok(()) => {
-                let (rows, dead) = (counts.read, counts.dead);
-                tracing::debug!(%chunk, rows, dead, seconds, "chunk completed");
+                job_log::log_chunk(chunk, counts, duration);
                 LeaseOutcome::Completed
             }
             Err(StoreError::LeaseLost) => {
@@ -83,6 +83,7 @@ impl ChunkRunner {
             let letters: Vec<NewDeadLetter> = page.into_iter().map(dead_letter).collect();
             let store = self.lease.store();
             self.lease.persist(|| store.add_dead_letters(lease, &letters)).await?;
+            job_log::log_dead_letters(lease.chunk, &letters);
         }
         Ok(())
     }
@@ -94,7 +95,8 @@ impl ChunkRunner {
         }
         match stop {
             StopReason::LeaseLost => LeaseOutcome::LeaseLost,
-            StopReason::HandBack => {
+            // A throttled chunk ends only if it was not given to `ThrottledChunks`.
+            StopReason::HandBack | StopReason::Throttled(_) => {
                 if self.marked {
                     self.unmark().await;
                 }

@@ -8,10 +8,11 @@
 use crate::EngineError;
 use crate::execute::heartbeat::LeaseState;
 use crate::execute::lease::ChunkLease;
-pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason};
+pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason, ThrottleCause};
 use crate::execute::{poison, set_based, throttle};
 use crate::job_context::JobContext;
 use crate::merge::map_export;
+use crate::operate::job_log;
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +27,16 @@ pub(crate) struct ChunkRunner {
     pub(crate) lease: ChunkLease,
     pub(crate) leased: LeasedChunk,
     pub(crate) ledger: Ledger,
-    /// When it was acquired. The wait for a slot counts towards `chunk.timeout`.
+    /// When it was acquired. Waiting for a slot or for a rate limit counts towards `chunk.timeout`.
     pub(super) acquired: Instant,
+    /// The commits in the ledger when it was acquired.
+    acquired_commits: i64,
+    /// When it was first in a slot.
+    first_slot: Option<Instant>,
+    /// Whether this lease has resumed suspect items and marked rows.
+    started: bool,
+    /// Whether the next batch has waited for its rate limit and the health of its database.
+    pub(super) may_start_batch: bool,
     /// Items of the next batch. Halved when an item makes a statement fail, and lowered when
     /// records are so wide that fewer of them fill a batch.
     pub(crate) batch_size: u32,
@@ -48,24 +57,41 @@ pub(crate) struct ChunkResult {
 
 /// Works a chunk until it is committed or something stops it.
 pub(crate) async fn run(mut chunk: ChunkRunner, shutdown: Shutdown) -> ChunkResult {
+    chunk.lease_state().set_in_slot(true);
     let timeout = chunk.job.definition().chunk.timeout;
     // A little below the store's own limit, so that a timeout counts as a failed attempt and not
     // as a lost lease.
     let limit = timeout - (timeout / 10).min(Duration::from_secs(1));
     let waited = chunk.acquired.elapsed();
-    if waited > timeout / 2 {
+    if waited > timeout / 2 && !chunk.made_progress() {
         // It waited too long for a slot here: another worker may have one free.
         return ChunkResult { chunk, stop: Some(StopReason::HandBack) };
     }
-    let commits = chunk.ledger.commits;
-    let stop = match tokio::time::timeout(limit - waited, chunk.run_batches(&shutdown)).await {
+    let limit = limit.saturating_sub(waited);
+    let stop = match tokio::time::timeout(limit, chunk.run_batches(&shutdown)).await {
         Ok(Ok(())) => None,
         Ok(Err(stop)) => Some(stop),
         // Slow, but it made progress: this does not count as a failed attempt.
-        Err(_) if chunk.ledger.commits > commits => Some(StopReason::HandBack),
+        Err(_) if chunk.made_progress() => Some(StopReason::HandBack),
         Err(_) => Some(timed_out(timeout)),
     };
     ChunkResult { chunk, stop }
+}
+
+/// Waits outside of a slot until the next batch of a chunk may start. Returns the chunk, or how its
+/// lease ended.
+pub(crate) async fn wait_outside(
+    mut chunk: ChunkRunner,
+    cause: ThrottleCause,
+) -> Result<ChunkRunner, LeaseOutcome> {
+    chunk.lease_state().set_in_slot(false);
+    match throttle::wait(&chunk, cause).await {
+        Ok(()) => {
+            chunk.may_start_batch = true;
+            Ok(chunk)
+        }
+        Err(stop) => Err(ChunkResult { chunk, stop: Some(stop) }.end().await),
+    }
 }
 
 fn timed_out(timeout: Duration) -> StopReason {
@@ -86,6 +112,14 @@ impl ChunkResult {
         self.chunk.lease().chunk.job
     }
 
+    /// The chunk and what it waits for, if it must leave its slot before the next batch.
+    pub(crate) fn into_throttled(self) -> Result<(ChunkRunner, ThrottleCause), ChunkResult> {
+        match self.stop {
+            Some(StopReason::Throttled(cause)) => Ok((self.chunk, cause)),
+            _ => Err(self),
+        }
+    }
+
     /// Completes simple chunks of one job in one transaction, or one by one if that fails.
     pub(crate) async fn complete_all(results: Vec<ChunkResult>) -> Vec<LeaseOutcome> {
         let chunk =
@@ -96,6 +130,12 @@ impl ChunkResult {
         if let Some(first) = results.first()
             && let Ok(()) = first.chunk.lease.store().complete_together(&chunks).await
         {
+            for ChunkResult { chunk, .. } in &results {
+                let (counts, duration) = (chunk.ledger.counts, chunk.acquired.elapsed());
+                job_log::log_chunk(chunk.lease().chunk, counts, duration);
+            }
+            let lease = &first.chunk.lease;
+            job_log::log_end_by_chunk(lease.store().as_ref(), lease.heartbeat(), first.job()).await;
             return vec![LeaseOutcome::Completed; results.len()];
         }
         let mut outcomes = Vec::with_capacity(results.len());
@@ -111,12 +151,16 @@ impl ChunkResult {
         let (store, heartbeat) =
             (self.chunk.lease.store().clone(), self.chunk.lease.heartbeat().clone());
         let items_died = self.chunk.ledger.counts.dead > 0;
+        let job = self.job();
         let outcome = match self.stop {
             None => self.chunk.complete().await,
             Some(stop) => self.chunk.end(stop).await,
         };
         if items_died && let Err(error) = heartbeat.beat(store.as_ref()).await {
             tracing::warn!(%error, "heartbeat failed");
+        }
+        if matches!(outcome, LeaseOutcome::Completed | LeaseOutcome::Failed) {
+            job_log::log_end_by_chunk(store.as_ref(), &heartbeat, job).await;
         }
         outcome
     }
@@ -129,9 +173,20 @@ impl ChunkRunner {
         leased: LeasedChunk,
         ledger: Ledger,
     ) -> ChunkRunner {
-        let batch_size = job.commit_items();
-        let (acquired, marked, part) = (Instant::now(), false, None);
-        let chunk = ChunkRunner { job, lease, leased, ledger, acquired, batch_size, marked, part };
+        let chunk = ChunkRunner {
+            batch_size: job.commit_items(),
+            acquired: Instant::now(),
+            acquired_commits: ledger.commits,
+            first_slot: None,
+            started: false,
+            may_start_batch: false,
+            marked: false,
+            part: None,
+            job,
+            lease,
+            leased,
+            ledger,
+        };
         chunk.record_progress();
         chunk
     }
@@ -148,6 +203,15 @@ impl ChunkRunner {
         self.job.snapshot.request.priority()
     }
 
+    /// When it was first in a slot; now if it was not yet.
+    pub(crate) fn started_at(&mut self) -> Instant {
+        *self.first_slot.get_or_insert_with(Instant::now)
+    }
+
+    fn made_progress(&self) -> bool {
+        self.ledger.commits > self.acquired_commits
+    }
+
     /// Hands the chunk back untouched.
     pub(crate) async fn hand_back(self) -> LeaseOutcome {
         self.end(StopReason::HandBack).await
@@ -155,7 +219,6 @@ impl ChunkRunner {
 
     async fn run_batches(&mut self, shutdown: &Shutdown) -> Result<(), StopReason> {
         let mut recoveries = 0;
-        let mut started = false;
         loop {
             match self.lease_state().status() {
                 LeaseStatus::Lost => return Err(StopReason::LeaseLost),
@@ -173,9 +236,9 @@ impl ChunkRunner {
             self.job.check_identity()?;
             let commits = self.ledger.commits;
             let round = async {
-                if !started {
+                if !self.started {
                     self.start().await?;
-                    started = true;
+                    self.started = true;
                 }
                 self.round().await
             };
@@ -191,7 +254,7 @@ impl ChunkRunner {
                     self.recover().await?;
                     recoveries += 1;
                     // A suspect item that was being worked is resumed.
-                    started = false;
+                    self.started = false;
                 }
                 Err(stop) => return Err(stop),
             }
@@ -237,7 +300,7 @@ impl ChunkRunner {
             self.retry_deferred().await?;
             return Ok(false);
         };
-        throttle::wait(self).await?;
+        throttle::check(self).await?;
         let started = Instant::now();
         match &self.job.step {
             None if self.job.definition().step.kind.makes_parts() => {

@@ -4,9 +4,10 @@ use crate::shutdown::Shutdown;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use windlass_core::ChunkId;
+use windlass_core::{ChunkId, JobId};
 use windlass_store::{Lease, LeaseRenewal, LeaseStatus, Progress, SegmentLease, Store};
 
 /// The leases of this process.
@@ -22,6 +23,7 @@ pub(crate) struct LeaseState {
     pub(crate) lease: Lease,
     length: Duration,
     progress: Mutex<Option<Progress>>,
+    in_slot: AtomicBool,
     status: watch::Sender<LeaseStatus>,
 }
 
@@ -33,6 +35,12 @@ impl LeaseState {
 
     pub(crate) fn progress(&self) -> Progress {
         self.progress.lock().clone().unwrap_or_default()
+    }
+
+    /// Says whether the chunk is in a slot. The next heartbeat renews its lease for `chunk.lease`, or for
+    /// less while it waits.
+    pub(crate) fn set_in_slot(&self, in_slot: bool) {
+        self.in_slot.store(in_slot, Ordering::Relaxed);
     }
 
     /// The status as of the last heartbeat.
@@ -47,7 +55,8 @@ impl LeaseState {
     }
 
     fn renewal(&self) -> LeaseRenewal {
-        LeaseRenewal { lease: self.lease, progress: self.progress.lock().clone() }
+        let in_slot = self.in_slot.load(Ordering::Relaxed);
+        LeaseRenewal { lease: self.lease, progress: self.progress.lock().clone(), in_slot }
     }
 }
 
@@ -70,7 +79,13 @@ impl Heartbeat {
     /// Starts to renew a chunk's lease of this length.
     pub(crate) fn keep(&self, lease: Lease, length: Duration) -> Arc<LeaseState> {
         let status = watch::Sender::new(LeaseStatus::Held);
-        let state = Arc::new(LeaseState { lease, length, progress: Mutex::default(), status });
+        let state = Arc::new(LeaseState {
+            lease,
+            length,
+            progress: Mutex::default(),
+            in_slot: AtomicBool::new(false),
+            status,
+        });
         self.chunks.lock().insert(lease.chunk, state.clone());
         state
     }
@@ -81,6 +96,16 @@ impl Heartbeat {
         if chunks.get(&lease.chunk).is_some_and(|state| state.lease == lease) {
             chunks.remove(&lease.chunk);
         }
+    }
+
+    /// Whether this process has leased no chunk.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.chunks.lock().is_empty()
+    }
+
+    /// Whether this process has leased a chunk of the job.
+    pub(crate) fn has_chunk_of(&self, job: JobId) -> bool {
+        self.chunks.lock().keys().any(|chunk| chunk.job == job)
     }
 
     /// Renews a segment's lease until the guard is dropped.

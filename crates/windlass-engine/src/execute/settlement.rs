@@ -50,9 +50,10 @@ impl ChunkRunner {
     pub(crate) async fn fail_later(self, stop: StopReason, failure: &str) -> LeaseOutcome {
         let error = match stop {
             StopReason::Failed(error) => error,
-            StopReason::LeaseLost | StopReason::HandBack | StopReason::Wait(_) => {
-                return LeaseOutcome::LeaseLost;
-            }
+            StopReason::LeaseLost
+            | StopReason::HandBack
+            | StopReason::Wait(_)
+            | StopReason::Throttled(_) => return LeaseOutcome::LeaseLost,
         };
         let reason = format!("{failure}; the ledger is not available either: {error}");
         if matches!(error.kind(), ErrorKind::Permanent) {

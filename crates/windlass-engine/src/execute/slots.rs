@@ -1,12 +1,17 @@
 //! The slots of a worker: each works one chunk at a time, and chunks without dead letters are
 //! completed in groups.
 
-use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, LeaseOutcome};
+use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, LeaseOutcome, ThrottleCause};
+use crate::execute::ready_queue::ReadyQueue;
+use crate::execute::throttled::{Saturated, ThrottledChunks};
+use crate::job_context::JobContext;
 use crate::shutdown::Shutdown;
 use metrics::histogram;
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
+use windlass_core::JobId;
 
 /// What a worker did until it was stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,11 +30,17 @@ pub struct WorkerStats {
 /// The chunks in progress, and those that are being completed.
 ///
 /// A slot is free as soon as all effects of a simple chunk are committed; the completion in the
-/// store runs beside it. Any other end keeps its slot, because it may pause or fail the job.
+/// store runs beside it. A throttled chunk leaves its slot and comes back when its next batch may
+/// start. Any other end keeps its slot, because it may pause or fail the job.
 pub(crate) struct SlotPool {
     slots: usize,
     shutdown: Shutdown,
     running: JoinSet<(SlotExit, Duration)>,
+    /// The jobs of the chunks in slots.
+    jobs: HashMap<Id, Arc<JobContext>>,
+    throttled: ThrottledChunks,
+    /// Chunks that were throttled and wait for a slot again.
+    resumed: Vec<ChunkRunner>,
     /// Simple chunks that wait to be completed together.
     simple: Vec<ChunkResult>,
     /// When they are completed at the latest.
@@ -43,6 +54,8 @@ pub(crate) struct SlotPool {
 enum SlotExit {
     /// All effects are committed; the store still has to complete the chunk.
     Simple(Box<ChunkResult>),
+    /// The next batch must wait.
+    Throttled(Box<ChunkRunner>, ThrottleCause),
     Ended(LeaseOutcome),
 }
 
@@ -70,6 +83,9 @@ impl SlotPool {
             slots,
             shutdown,
             running: JoinSet::new(),
+            jobs: HashMap::new(),
+            throttled: ThrottledChunks::default(),
+            resumed: Vec::new(),
             simple: Vec::new(),
             complete_at: None,
             completing: JoinSet::new(),
@@ -84,23 +100,42 @@ impl SlotPool {
     }
 
     /// Starts a chunk in a free slot.
-    pub(crate) fn start(&mut self, chunk: ChunkRunner) {
+    pub(crate) fn start(&mut self, mut chunk: ChunkRunner) {
         let shutdown = self.shutdown.clone();
         let job = chunk.job.clone();
-        self.running.spawn(async move {
-            let started = Instant::now();
+        let job_type = job.definition().name.clone();
+        let task = self.running.spawn(async move {
+            let started = chunk.started_at();
             let result = chunk_runner::run(chunk, shutdown).await;
-            let exit = match result.is_simple() {
-                true => SlotExit::Simple(Box::new(result)),
-                false => SlotExit::Ended(result.end().await),
+            let exit = match result.into_throttled() {
+                Ok((chunk, cause)) => SlotExit::Throttled(Box::new(chunk), cause),
+                Err(result) if result.is_simple() => SlotExit::Simple(Box::new(result)),
+                Err(result) => SlotExit::Ended(result.end().await),
             };
             let duration = started.elapsed();
             if exit.is_final() {
-                let job_type = job.definition().name.clone();
                 histogram!("windlass_chunk_seconds", "job_type" => job_type).record(duration);
             }
             (exit, duration)
         });
+        self.jobs.insert(task.id(), job);
+    }
+
+    /// The number of a job's chunks that are in slots.
+    pub(crate) fn in_slots(&self, job: JobId) -> usize {
+        self.jobs.values().filter(|context| context.snapshot.id == job).count()
+    }
+
+    /// What to acquire no more chunks of, with these in reserve, and how many to acquire at once.
+    pub(crate) fn saturated(&self, ready: &ReadyQueue) -> (Saturated, usize) {
+        let running = self.jobs.values().map(Arc::as_ref).collect::<Vec<_>>();
+        let others = running.into_iter().chain(ready.jobs()).collect::<Vec<_>>();
+        self.throttled.saturated(self.slots, others.into_iter())
+    }
+
+    /// The chunks that were throttled and may continue.
+    pub(crate) fn take_resumed(&mut self) -> Vec<ChunkRunner> {
+        std::mem::take(&mut self.resumed)
     }
 
     /// How many chunks to acquire now, with `ready` in reserve.
@@ -113,7 +148,12 @@ impl SlotPool {
         self.complete_simple();
         let complete_at = self.complete_at.filter(|_| self.completing.is_empty());
         tokio::select! {
-            Some(joined) = self.running.join_next() => self.slot_exited(joined),
+            Some(joined) = self.running.join_next_with_id() => self.slot_exited(joined),
+            Some(joined) = self.throttled.next() => match joined {
+                Ok(Ok(chunk)) => self.resumed.push(chunk),
+                Ok(Err(outcome)) => self.count(Ok(vec![outcome])),
+                Err(error) => log_panic(&error),
+            },
             Some(joined) = self.completing.join_next() => self.count(joined),
             () = sleep_until(complete_at) => {}
         }
@@ -121,33 +161,38 @@ impl SlotPool {
 
     /// Hands back chunks in reserve, and waits until running chunks have finished their commit and
     /// are completed or handed back.
-    pub(crate) async fn drain(mut self, ready: VecDeque<ChunkRunner>) -> WorkerStats {
-        for chunk in ready {
-            let outcome = chunk.hand_back().await;
-            self.count(Ok(vec![outcome]));
-        }
-        while !(self.running.is_empty() && self.simple.is_empty() && self.completing.is_empty()) {
+    pub(crate) async fn drain(mut self, ready: ReadyQueue) -> WorkerStats {
+        self.resumed.extend(ready.into_chunks());
+        loop {
+            for chunk in self.take_resumed() {
+                let outcome = chunk.hand_back().await;
+                self.count(Ok(vec![outcome]));
+            }
+            let chunks_left = !(self.running.is_empty() && self.throttled.is_empty());
+            if !chunks_left && self.simple.is_empty() && self.completing.is_empty() {
+                return self.stats;
+            }
             self.progress().await;
         }
-        self.stats
     }
 
-    fn slot_exited(&mut self, joined: Result<(SlotExit, Duration), JoinError>) {
-        match joined {
-            Ok((exit, duration)) => {
-                self.prefetch.observe(duration);
-                match exit {
-                    SlotExit::Ended(outcome) => self.count(Ok(vec![outcome])),
-                    SlotExit::Simple(result) => {
-                        self.simple.push(*result);
-                        self.complete_at.get_or_insert_with(|| Instant::now() + COMPLETION_DELAY);
-                    }
-                }
+    fn slot_exited(&mut self, joined: Result<(Id, (SlotExit, Duration)), JoinError>) {
+        let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        self.jobs.remove(&id);
+        let (exit, duration) = match joined {
+            Ok((_, exit)) => exit,
+            Err(error) => return log_panic(&error),
+        };
+        if !matches!(exit, SlotExit::Throttled(..)) {
+            self.prefetch.observe(duration);
+        }
+        match exit {
+            SlotExit::Ended(outcome) => self.count(Ok(vec![outcome])),
+            SlotExit::Throttled(chunk, cause) => self.throttled.push(*chunk, cause),
+            SlotExit::Simple(result) => {
+                self.simple.push(*result);
+                self.complete_at.get_or_insert_with(|| Instant::now() + COMPLETION_DELAY);
             }
-            Err(error) => tracing::error!(
-                %error,
-                "worker slot panicked; its chunk will be retried when the lease expires"
-            ),
         }
     }
 
@@ -184,6 +229,13 @@ impl SlotPool {
             }
         }
     }
+}
+
+fn log_panic(error: &JoinError) {
+    tracing::error!(
+        %error,
+        "worker slot panicked; its chunk will be retried when the lease expires"
+    );
 }
 
 /// Sleeps forever without a time.

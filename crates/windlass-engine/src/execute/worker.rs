@@ -2,18 +2,19 @@
 
 use crate::background::BackgroundTasks;
 use crate::engine::{Engine, processing_enabled};
-use crate::execute::acquire::{AcquireRequest, Acquirer};
-use crate::execute::chunk_runner::ChunkRunner;
+use crate::execute::acquire::{AcquireRequest, Acquirer, Signals};
 use crate::execute::heartbeat::Heartbeat;
+use crate::execute::ready_queue::ReadyQueue;
 use crate::execute::slots::{SlotPool, WorkerStats};
+use crate::execute::throttled::Saturated;
 use crate::operate::{health_probe, maintenance, retention};
 use crate::plan::segment_planner;
 use crate::shutdown::Shutdown;
 use crate::submit::{dependents, outbox_relay};
 use futures::future::{Fuse, FusedFuture, FutureExt};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use windlass_core::JobId;
 
 /// Options of a worker.
@@ -100,7 +101,9 @@ impl Worker {
             segment_planner::run(engine(), capabilities.clone(), heartbeat.clone(), shutdown());
         tasks.spawn("segment planner", planning);
         let slots = self.options.slots;
-        tasks.spawn("maintenance", maintenance::run(engine(), capabilities, slots, shutdown()));
+        let maintenance =
+            maintenance::run(engine(), capabilities, slots, heartbeat.clone(), shutdown());
+        tasks.spawn("maintenance", maintenance);
         tasks.spawn("retention", retention::run(engine(), shutdown()));
         tasks.spawn("dependents", dependents::run(engine(), shutdown()));
         for (name, connection) in &self.engine.config().connections {
@@ -118,17 +121,18 @@ impl Worker {
     /// Gives chunks to slots until shutdown. Slots keep working while the next chunks are acquired.
     async fn work_chunks(&self, heartbeat: &Arc<Heartbeat>) -> WorkerStats {
         let capabilities = self.engine.capabilities(&self.options.name, self.options.only);
+        let saturated = watch::Sender::new(Saturated::default());
+        let changes = self.engine.store().subscribe();
         let acquirer = Acquirer {
             engine: &self.engine,
             capabilities,
             heartbeat,
             shutdown: &self.shutdown,
-            changes: self.engine.store().subscribe().into(),
+            signals: Signals { changes, saturated: saturated.subscribe() }.into(),
         };
         let mut changes = self.engine.store().subscribe();
         let mut pool = SlotPool::new(self.options.slots, self.shutdown.clone());
-        // Chunks in reserve, the most urgent first.
-        let mut ready: VecDeque<ChunkRunner> = VecDeque::new();
+        let mut ready = ReadyQueue::default();
         let mut acquiring = std::pin::pin!(Fuse::terminated());
         let mut drained = false;
         let mut poll_priority_at = Instant::now();
@@ -136,11 +140,10 @@ impl Worker {
         while !self.shutdown.requested() {
             // Acquire at most one more urgent chunk per slot: other processes need some as well.
             // All chunks of one job have the same priority, so a worker of one job never polls.
-            let least_urgent = ready.back().map_or(u8::MAX, ChunkRunner::priority);
-            let urgent = ready.iter().take_while(|chunk| chunk.priority() > least_urgent).count();
-            let wanted = match ready.is_empty() || self.options.only.is_some() {
+            let least_urgent = ready.lowest_priority();
+            let wanted = match ready.len() == 0 || self.options.only.is_some() {
                 true => 0,
-                false => self.options.slots.saturating_sub(urgent),
+                false => self.options.slots.saturating_sub(ready.urgent()),
             };
             if wanted > 0 && acquiring.is_terminated() && poll_priority_at <= Instant::now() {
                 polling_priority = true;
@@ -150,15 +153,19 @@ impl Worker {
                 acquiring.set(acquirer.acquire(request).fuse());
             }
             // While the poll is running, less urgent chunks wait for its answer.
+            let above = polling_priority.then_some(least_urgent);
             while pool.has_free_slot()
-                && ready
-                    .front()
-                    .is_some_and(|next| !polling_priority || next.priority() > least_urgent)
-                && let Some(chunk) = ready.pop_front()
+                && let Some(chunk) = ready.pop(above, |job| pool.in_slots(job))
             {
                 pool.start(chunk);
             }
-            let most = pool.room(ready.len());
+            let (now_saturated, at_once) = pool.saturated(&ready);
+            saturated.send_if_modified(|known| {
+                let changed = *known != now_saturated;
+                *known = now_saturated;
+                changed
+            });
+            let most = pool.room(ready.len()).min(at_once);
             if most > 0 && acquiring.is_terminated() {
                 let request = AcquireRequest { most, drained, above: None };
                 acquiring.set(acquirer.acquire(request).fuse());
@@ -172,23 +179,18 @@ impl Worker {
                     }
                     polling_priority = false;
                     drained = acquired.drained;
-                    acquired.chunks.into_iter().for_each(|chunk| enqueue(&mut ready, chunk));
+                    acquired.chunks.into_iter().for_each(|chunk| ready.push(chunk));
                 }
                 () = changes.changed(until_poll),
                     if wanted > 0 && acquiring.is_terminated() => poll_priority_at = Instant::now(),
                 () = pool.progress() => {}
                 () = self.shutdown.wait() => {}
             }
+            pool.take_resumed().into_iter().for_each(|chunk| ready.push_front(chunk));
         }
         if !acquiring.is_terminated() {
-            ready.extend(acquiring.await.chunks);
+            acquiring.await.chunks.into_iter().for_each(|chunk| ready.push(chunk));
         }
         pool.drain(ready).await
     }
-}
-
-/// Puts a chunk behind those that are as urgent, and before those that are less.
-fn enqueue(ready: &mut VecDeque<ChunkRunner>, chunk: ChunkRunner) {
-    let index = ready.partition_point(|waiting| waiting.priority() >= chunk.priority());
-    ready.insert(index, chunk);
 }

@@ -37,13 +37,26 @@ impl Controls {
     /// The items per second allowed for a job: the lower of the limits of its type and its own.
     pub(crate) fn rate(&self, job: &JobSnapshot) -> Option<i64> {
         let current = self.current.read();
-        let of_type = match current.controls.get(&job.definition.name) {
+        let own = current.controls.get(&job.id.to_string()).and_then(|control| control.rate);
+        current.rate_of_type(job).into_iter().chain(own).min()
+    }
+
+    /// What the rate limit of a job belongs to: its type if that has a limit, or else the job.
+    pub(crate) fn rate_subject(&self, job: &JobSnapshot) -> String {
+        match self.current.read().rate_of_type(job) {
+            Some(_) => job.definition.name.clone(),
+            None => job.id.to_string(),
+        }
+    }
+}
+
+impl Current {
+    fn rate_of_type(&self, job: &JobSnapshot) -> Option<i64> {
+        match self.controls.get(&job.definition.name) {
             Some(control) => control.rate,
             // The first job of a type may run before its control was read.
             None => job.definition.throughput.items_per_second.map(i64::from),
-        };
-        let own = current.controls.get(&job.id.to_string()).and_then(|control| control.rate);
-        of_type.into_iter().chain(own).min()
+        }
     }
 }
 

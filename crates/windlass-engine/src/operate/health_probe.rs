@@ -13,9 +13,9 @@ use windlass_store::connection_subject;
 
 /// Maximum throttle level. Each level halves the throughput, unless [`MAX_THROTTLE_DELAY`] cuts the delay.
 const MAX_LEVEL: u32 = 10;
-/// Maximum delay before a batch: a waiting slot is not available to other jobs.
+/// Maximum delay before a batch: a waiting chunk keeps its lease.
 pub(crate) const MAX_THROTTLE_DELAY: Duration = Duration::from_secs(10);
-/// How often a waiting slot checks whether the level has changed.
+/// How often a waiting chunk checks whether the level has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// A health probe slower than this counts as unhealthy.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +49,8 @@ impl Throttle {
         }
     }
 
-    fn delay_time(&self) -> Duration {
+    /// How long the next batch waits.
+    pub(crate) fn delay_time(&self) -> Duration {
         let batch_time = *self.batch_time.lock();
         batch_time * ((1 << self.level.load(Ordering::Relaxed)) - 1)
     }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_waiting_slot_notices_a_lower_level() {
+    async fn a_waiting_chunk_notices_a_lower_level() {
         let throttle = Throttle::default();
         throttle.record_batch(BATCH);
         adjust(&throttle, 10, false);

@@ -4,8 +4,12 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
+use crate::execute::heartbeat::Heartbeat;
 use crate::operate::cancellation::{discard_output, end_cancelled};
+use crate::operate::process_identity;
 use crate::shutdown::Shutdown;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_store::Capabilities;
 
@@ -17,14 +21,24 @@ const WORKER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 const CHILD_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs maintenance rounds until shutdown.
-pub(crate) async fn run(engine: Engine, by: Capabilities, slots: usize, shutdown: Shutdown) {
+pub(crate) async fn run(
+    engine: Engine,
+    by: Capabilities,
+    slots: usize,
+    heartbeat: Arc<Heartbeat>,
+    shutdown: Shutdown,
+) {
     let mut last_heartbeat = None::<Instant>;
+    // Workers whose orphaned leases are logged.
+    let mut logged = BTreeSet::new();
     while !shutdown.requested() {
         let mut round = round(&engine, &by).await;
         if last_heartbeat.is_none_or(|at| at.elapsed() >= WORKER_HEARTBEAT_INTERVAL) {
             last_heartbeat = Some(Instant::now());
-            let heartbeat = engine.store().heartbeat_worker(&by, slots as i64).await;
-            round = round.and(heartbeat.map_err(EngineError::from));
+            let recorded = engine.store().heartbeat_worker(&by, slots as i64).await;
+            round = round.and(recorded.map_err(EngineError::from));
+            let idle = heartbeat.is_idle();
+            round = round.and(watch_peers(&engine, &by, idle, &mut logged).await);
         }
         // In a task: a child that does not exit must not delay the next round.
         let steps = engine.clone();
@@ -49,4 +63,42 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
     }
     end_cancelled(engine, by).await?;
     discard_output(engine).await
+}
+
+/// Releases the leases of processes of this host that were killed. While this worker has no chunk, says
+/// which leases of other processes it waits for.
+async fn watch_peers(
+    engine: &Engine,
+    by: &Capabilities,
+    idle: bool,
+    logged: &mut BTreeSet<String>,
+) -> Result<()> {
+    let store = engine.store();
+    if let Some(host) = process_identity::host() {
+        for peer in store.silent_workers(&host).await? {
+            if process_identity::has_ended(&peer.process) {
+                let leases = store.expire_leases(&peer.name).await?;
+                store.remove_worker(&peer.name).await?;
+                tracing::warn!(
+                    worker = peer.name,
+                    leases,
+                    "worker process has ended without handing its work back; its leases are released"
+                );
+            }
+        }
+    }
+    let orphaned = if idle { store.orphaned_leases(by).await? } else { Vec::new() };
+    logged.retain(|worker| orphaned.iter().any(|leases| leases.worker == *worker));
+    for leases in orphaned {
+        if logged.insert(leases.worker.clone()) {
+            let until = leases.until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            tracing::warn!(
+                worker = leases.worker,
+                chunks = leases.chunks,
+                until,
+                "waiting for the leases of a worker that sends no heartbeat"
+            );
+        }
+    }
+    Ok(())
 }

@@ -10,4 +10,5 @@ pub(crate) mod health_probe;
 pub(crate) mod inspect;
 pub(crate) mod job_log;
 pub(crate) mod maintenance;
+pub(crate) mod process_identity;
 pub(crate) mod retention;

@@ -62,6 +62,7 @@ pub(super) async fn show(
                 }
             }
             @if let Some(error) = &job.error { p.problem { (error) } }
+            @else if let Some(waiting) = job.waiting() { p.line { (waiting) } }
             (buttons(&page, &job, snapshot.as_ref().is_some_and(|snapshot| snapshot.root != snapshot.id)))
         }
         (figures(&job, now))

@@ -199,6 +199,7 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
                 @if let Some(deadline) = deadline { " · " (deadline_status(deadline, ends, now)) }
             }
             @if let Some(error) = &job.error { p.line.bad { (error) } }
+            @else if let Some(waiting) = job.waiting() { p.line { (waiting) } }
         }
     }
 }

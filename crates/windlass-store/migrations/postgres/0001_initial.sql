@@ -229,7 +229,9 @@ CREATE TABLE windlass_workers (
     seen_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     connections  text[],
     handlers     text[],
-    only_job     uuid
+    only_job     uuid,
+    -- The host, the process id and the start time. A peer on the same host can tell whether it runs.
+    process      text
 ) WITH (fillfactor = 50);
 
 -- Schedules. The next firing time is stored, and each process moves it on only from the time that it

@@ -215,7 +215,9 @@ CREATE TABLE windlass_workers (
     seen_at      INTEGER NOT NULL,
     connections  TEXT,
     handlers     TEXT,
-    only_job     TEXT
+    only_job     TEXT,
+    -- The host, the process id and the start time. A peer on the same host can tell whether it runs.
+    process      TEXT
 );
 
 -- Schedules. The next firing time is stored, and each process moves it on only from the time that it

@@ -7,7 +7,9 @@ WITH jobs AS MATERIALIZED (
 )
 UPDATE windlass_chunks c
 SET lease_until =
-        least(clock_timestamp() + j.lease_ms * interval '1 millisecond', c.deadline),
+        least(
+            clock_timestamp() + least(j.lease_ms, b.longest) * interval '1 millisecond', c.deadline
+        ),
     cursor = coalesce(b.cursor, c.cursor),
     read = coalesce(b.read, c.read),
     processed = coalesce(b.processed, c.processed),
@@ -16,9 +18,11 @@ SET lease_until =
     conflicts = coalesce(b.conflicts, c.conflicts)
 FROM unnest(
         $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
-        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[]
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]
     ) WITH ORDINALITY
-        AS b (job, number, epoch, nonce, cursor, read, processed, skipped, dead, conflicts, place)
+        AS b (
+            job, number, epoch, nonce, cursor, read, processed, skipped, dead, conflicts, longest, place
+        )
     JOIN jobs j ON j.id = b.job
 WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.nonce = b.nonce
     AND c.status || '' = 'PROCESSING'

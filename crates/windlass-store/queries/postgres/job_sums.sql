@@ -1,6 +1,7 @@
 -- The second half of list_jobs.sql and show_job.sql. Adds the sums over the chunks of jobs that
 -- have not ended, one job at a time, and what the job waits for: a control of its type, other jobs,
 -- or the retry of planning or a merge.
+-- `waits_for` says in a few words what it waits for.
 -- Lock: none.
 -- Index: the primary key of the chunks, windlass_segments_pending.
 sums AS (
@@ -65,6 +66,64 @@ SELECT
         ),
         p.error
     ) AS error,
+    CASE WHEN p.status IN ('QUEUED', 'PROCESSING') THEN coalesce(
+        (
+            SELECT CASE
+                WHEN h.stopped THEN 'stopped'
+                WHEN h.subject NOT LIKE 'connection:%' THEN 'step unavailable'
+                WHEN h.reason LIKE 'throttled%' THEN 'health'
+                ELSE h.reason
+            END
+            FROM windlass_controls h
+            WHERE h.subject IN ('*', p.job_type, 'connection:' || p.connection)
+                AND (h.stopped OR h.suspended_until > clock_timestamp())
+                AND (p.waits = 0 OR h.subject NOT LIKE 'connection:%')
+            ORDER BY h.stopped DESC, h.subject LIKE 'connection:%'
+            LIMIT 1
+        ),
+        CASE WHEN p.waits > 0 THEN 'jobs' END,
+        (
+            SELECT 'rate'
+            FROM windlass_controls r
+            WHERE r.subject IN (p.job_type, p.id::text)
+                AND coalesce(r.rate, r.default_rate) IS NOT NULL
+                AND r.next_at > clock_timestamp()
+                AND s.processing > 0
+            LIMIT 1
+        ),
+        -- No worker that is alive works on it.
+        CASE WHEN
+            NOT EXISTS (
+                SELECT
+                FROM windlass_segments g
+                WHERE g.job_id = p.id AND g.status = 'PROCESSING'
+            )
+            AND NOT EXISTS (
+                SELECT
+                FROM windlass_chunks c JOIN windlass_workers w ON w.name = c.worker
+                WHERE c.job_id = p.id AND c.status = 'PROCESSING' AND w.seen_at >= clock_timestamp() - interval '2500 milliseconds'
+            )
+        THEN coalesce(
+            (
+                SELECT 'slots'
+                FROM windlass_segments g
+                WHERE g.job_id = p.id AND g.status = 'PENDING' AND g.available_at <= clock_timestamp()
+                LIMIT 1
+            ),
+            (
+                SELECT 'slots'
+                FROM windlass_chunks c
+                WHERE c.job_id = p.id AND c.status = 'PENDING' AND c.available_at <= clock_timestamp()
+                LIMIT 1
+            ),
+            (
+                SELECT 'leases of worker ' || string_agg(DISTINCT c.worker, ', ') || ' until ' || to_char(max(c.lease_until) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+                FROM windlass_chunks c
+                WHERE c.job_id = p.id AND c.status = 'PROCESSING'
+            ),
+            CASE WHEN p.open_segments + p.open_chunks > 0 THEN 'retry' END
+        ) END
+    ) END AS waits_for,
     coalesce(s.processed, p.processed) AS processed,
     coalesce(s.skipped, p.skipped) AS skipped,
     coalesce(s.dead, p.dead) AS dead,

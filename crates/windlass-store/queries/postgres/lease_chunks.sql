@@ -1,12 +1,16 @@
--- Leases waiting chunks by priority of the job, then by age, each at a new epoch and nonce, and
--- starts their jobs. Of a limited job type or job it leases no more than there are free slots;
--- lock_limits.sql runs before it. Chunks that were leased before come first. The others begin at
--- the number from which a job may have unleased chunks ($7, $8; see lease_hint.rs). The row of
--- each job is read once, since it has many dead versions while a long transaction is open.
+-- Leases waiting chunks by priority of the job, each at a new epoch and nonce, and starts their jobs.
+-- With $10 it leases chunks of jobs of one priority, the highest one that has waiting chunks. The job
+-- with the fewest chunks in progress comes first, and each gets as many as bring all to the same
+-- number. Without $10 the oldest jobs come first; this leases what the fair shares left over. Job
+-- types and jobs in $9 are left out. Of a limited job type or job it leases no more than there are
+-- free slots; lock_limits.sql runs before it. Chunks that were leased before come first. The others
+-- begin at the number from which a job may have unleased chunks ($7, $8; see lease_hint.rs). The row
+-- of each job is read once, since it has many dead versions while a long transaction is open.
+-- The lease lasts at most $11 milliseconds at first, since the chunk waits for a slot.
 -- Lock: the leased chunks; a job row only if it is free (SKIP LOCKED), so that locking it after a
 -- chunk cannot deadlock; the next transaction that changes the job starts it instead.
 -- Index: windlass_jobs_leasable; windlass_chunks_again and _fresh, once per job until enough chunks
--- are found.
+-- are found; windlass_chunks_processing, once per job that shares.
 WITH room AS MATERIALIZED (
     SELECT l.subject, coalesce(l.concurrency, l.default_concurrency) - (
         SELECT count(*)
@@ -16,33 +20,100 @@ WITH room AS MATERIALIZED (
     FROM windlass_controls l
     WHERE coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
 ),
+waiting AS NOT MATERIALIZED (
+    SELECT
+        w.id, w.job_type, w.priority, w.created_at, w.lease_ms, w.timeout_ms,
+        t.room AS of_type, least(t.room, o.room) AS room, coalesce(f.number, 0) AS first
+    FROM windlass_jobs w
+        LEFT JOIN unnest($7::uuid[], $8::bigint[]) AS f (id, number) ON f.id = w.id
+        LEFT JOIN room t ON t.subject = w.job_type
+        LEFT JOIN room o ON o.subject = w.id::text
+    WHERE w.status IN ('QUEUED', 'PROCESSING')
+        AND w.waits = 0
+        AND w.open_chunks > 0
+        AND w.connection = ANY ($1)
+        AND (w.handler IS NULL OR w.handler = ANY ($2))
+        AND ($3::uuid IS NULL OR w.id = $3)
+        AND ($6::bigint IS NULL OR w.priority > $6)
+        AND NOT (w.job_type = ANY ($9) OR w.id::text = ANY ($9))
+        AND coalesce(least(t.room, o.room), 1) > 0
+        AND NOT EXISTS (
+            SELECT
+            FROM windlass_controls h
+            WHERE h.subject IN ('*', w.job_type)
+                AND (h.stopped OR h.suspended_until > clock_timestamp())
+        )
+),
+-- The oldest jobs of the highest priority with a waiting chunk.
+peers AS MATERIALIZED (
+    SELECT *, count(*) OVER () AS peers
+    FROM (
+        SELECT *, max(priority) OVER () AS highest
+        FROM (
+            SELECT *
+            FROM waiting w
+            WHERE $10
+                AND (
+                    EXISTS (
+                        SELECT
+                        FROM windlass_chunks
+                        WHERE job_id = w.id
+                            AND status = 'PENDING'
+                            AND epoch = 0
+                            AND number >= w.first
+                            AND available_at <= clock_timestamp()
+                    )
+                    OR EXISTS (
+                        SELECT
+                        FROM windlass_chunks
+                        WHERE job_id = w.id
+                            AND status = 'PENDING'
+                            AND epoch > 0
+                            AND available_at <= clock_timestamp()
+                    )
+                )
+            ORDER BY priority DESC, created_at, id
+            LIMIT 64
+        ) oldest
+    ) ranked
+    WHERE priority = highest
+),
+-- If k jobs share the slots, each has `level` chunks in progress afterwards. The lowest level is the
+-- one that all jobs below it can reach.
+shares AS MATERIALIZED (
+    SELECT *, ceil(min(level) OVER () - busy)::bigint AS share
+    FROM (
+        SELECT *, ($4 + sum(busy) OVER fewest)::float8 / row_number() OVER fewest AS level
+        FROM (
+            SELECT *,
+                CASE WHEN peers > 1 THEN (
+                    SELECT count(*)
+                    FROM windlass_chunks
+                    WHERE job_id = p.id AND status = 'PROCESSING'
+                ) ELSE 0 END AS busy
+            FROM peers p
+        ) counted
+        WINDOW fewest AS (ORDER BY busy, created_at, id)
+    ) levelled
+),
 available AS MATERIALIZED (
     SELECT
         c.job_id, c.number, c.lost, j.job_type, j.of_type, j.priority, j.created_at, j.lease_ms,
         j.timeout_ms
     FROM (
-        SELECT
-            w.id, w.job_type, w.priority, w.created_at, w.lease_ms, w.timeout_ms,
-            t.room AS of_type, least(t.room, o.room) AS room, coalesce(f.number, 0) AS first
-        FROM windlass_jobs w
-            LEFT JOIN unnest($7::uuid[], $8::bigint[]) AS f (id, number) ON f.id = w.id
-            LEFT JOIN room t ON t.subject = w.job_type
-            LEFT JOIN room o ON o.subject = w.id::text
-        WHERE w.status IN ('QUEUED', 'PROCESSING')
-            AND w.waits = 0
-            AND w.open_chunks > 0
-            AND w.connection = ANY ($1)
-            AND (w.handler IS NULL OR w.handler = ANY ($2))
-            AND ($3::uuid IS NULL OR w.id = $3)
-            AND ($6::bigint IS NULL OR w.priority > $6)
-            AND coalesce(least(t.room, o.room), 1) > 0
-            AND NOT EXISTS (
-                SELECT
-                FROM windlass_controls h
-                WHERE h.subject IN ('*', w.job_type)
-                    AND (h.stopped OR h.suspended_until > clock_timestamp())
-            )
-        ORDER BY w.priority DESC, w.created_at, w.id
+        (
+            SELECT id, job_type, priority, created_at, lease_ms, timeout_ms, of_type, room, first, share
+            FROM shares
+            WHERE share > 0
+            ORDER BY busy, created_at, id
+        )
+        UNION ALL
+        (
+            SELECT *, NULL::bigint AS share
+            FROM waiting
+            WHERE NOT $10
+            ORDER BY priority DESC, created_at, id
+        )
     ) j
     CROSS JOIN LATERAL (
         SELECT *
@@ -69,7 +140,7 @@ available AS MATERIALIZED (
             ORDER BY number
             FOR UPDATE SKIP LOCKED
         ) fresh
-        LIMIT least($4, j.room)
+        LIMIT least($4, j.room, j.share)
     ) c
     LIMIT $4
 ),
@@ -92,7 +163,7 @@ leased AS (
         started_at = coalesce(c.started_at, clock_timestamp()),
         deadline = clock_timestamp() + p.timeout_ms * interval '1 millisecond',
         lease_until =
-            clock_timestamp() + least(p.lease_ms, p.timeout_ms) * interval '1 millisecond'
+            clock_timestamp() + least(p.lease_ms, p.timeout_ms, $11) * interval '1 millisecond'
     FROM picked p
     WHERE c.job_id = p.job_id AND c.number = p.number
     RETURNING c.job_id, c.number, c.epoch, c.nonce, c.key_set, c.items, c.attempts, p.lost, c.error,

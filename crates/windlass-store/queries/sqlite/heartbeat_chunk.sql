@@ -4,7 +4,7 @@
 UPDATE windlass_chunks
 SET lease_until = min(
         CAST(unixepoch('subsec') * 1000 AS INTEGER)
-            + (SELECT j.lease_ms FROM windlass_jobs j WHERE j.id = ?1),
+            + (SELECT min(j.lease_ms, coalesce(?11, j.lease_ms)) FROM windlass_jobs j WHERE j.id = ?1),
         deadline
     ),
     cursor = coalesce(?4, cursor),

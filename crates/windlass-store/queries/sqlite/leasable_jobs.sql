@@ -1,8 +1,8 @@
 -- Lists the jobs whose segments or chunks (?4) can be leased, by priority, then by age. Leaves out
--- stopped jobs and, for chunks, suspended job types.
+-- stopped jobs and, for chunks, suspended job types and the job types and jobs in ?6.
 -- Lock: the write transaction.
 -- Index: windlass_jobs_leasable.
-SELECT id
+SELECT id, priority
 FROM windlass_jobs
 WHERE status IN ('QUEUED', 'PROCESSING')
     AND waits = 0
@@ -11,6 +11,9 @@ WHERE status IN ('QUEUED', 'PROCESSING')
     AND (handler IS NULL OR handler IN (SELECT value FROM json_each(?2)))
     AND (?3 IS NULL OR id = ?3)
     AND (?5 IS NULL OR priority > ?5)
+    AND (?4 <> 'chunks' OR ?6 = '[]' OR NOT EXISTS (
+        SELECT 1 FROM json_each(?6) WHERE value IN (windlass_jobs.job_type, windlass_jobs.id)
+    ))
     AND NOT EXISTS (
         SELECT 1
         FROM windlass_controls h

@@ -9,7 +9,7 @@ use windlass_drivers::{Param, Transaction};
 use super::{PostgresStore, advance, finish, params, parts, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState};
-use crate::values::{clean, millis};
+use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
     Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result,
     StoreError, rows,
@@ -31,12 +31,34 @@ impl ChunkStore for PostgresStore {
     async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
         let (connections, handlers) = (by.connections.as_slice(), by.handlers.as_slice());
         let above = by.above_priority.map(i64::from);
-        let (jobs, bounds) = self.lease_hint.get();
-        let params =
-            params![connections, handlers, by.only_job, limit, &by.worker, above, jobs, bounds];
-        let leased = self.lease(sql!("lease_chunks"), params).await?;
-        let leased: Result<Vec<_>> = leased.iter().map(rows::leased_chunk).collect();
-        leased.inspect(|leased| self.lease_hint.learn(leased, above.is_none()))
+        let except = by.except.as_slice();
+        let mut leased = Vec::new();
+        // Fair shares leave slots free if a job has fewer waiting chunks than its share.
+        for fair in [true, false] {
+            let wanted = limit - leased.len() as u32;
+            if wanted == 0 {
+                break;
+            }
+            let (jobs, bounds) = self.lease_hint.get();
+            let params = params![
+                connections,
+                handlers,
+                by.only_job,
+                wanted,
+                &by.worker,
+                above,
+                jobs,
+                bounds,
+                except,
+                fair,
+                millis(QUEUED_LEASE),
+            ];
+            let rows = self.lease(sql!("lease_chunks"), params).await?;
+            let more: Vec<_> = rows.iter().map(rows::leased_chunk).collect::<Result<_>>()?;
+            self.lease_hint.learn(&more, above.is_none());
+            leased.extend(more);
+        }
+        Ok(leased)
     }
 
     async fn end_chunk(

@@ -5,9 +5,13 @@ use windlass_core::Counts;
 use windlass_drivers::{Param, Row, Transaction};
 
 use super::{PostgresStore, advance, params, sql};
+use crate::control::WORKER_SILENT_AFTER_MS;
 use crate::fields::Fields;
-use crate::values::{SEGMENT_LEASE, millis};
-use crate::{Lease, LeaseRenewal, LeaseStatus, LeaseStore, Result, SegmentLease, transitions};
+use crate::values::{QUEUED_LEASE, SEGMENT_LEASE, millis};
+use crate::{
+    Capabilities, Lease, LeaseRenewal, LeaseStatus, LeaseStore, OrphanedLeases, Result,
+    SegmentLease, rows, transitions,
+};
 
 #[async_trait]
 impl LeaseStore for PostgresStore {
@@ -34,6 +38,19 @@ impl LeaseStore for PostgresStore {
         let rows = if chunks.is_empty() { Vec::new() } else { renew_chunks(&tx, chunks).await? };
         tx.commit().await?;
         statuses(&rows, chunks.len())
+    }
+
+    async fn orphaned_leases(&self, by: &Capabilities) -> Result<Vec<OrphanedLeases>> {
+        let params = params![&by.worker, by.only_job, WORKER_SILENT_AFTER_MS];
+        self.read(sql!("orphaned_leases"), params, rows::orphaned_leases).await
+    }
+
+    async fn expire_leases(&self, worker: &str) -> Result<u64> {
+        let tx = self.begin().await?;
+        let segments = tx.execute(sql!("expire_segments"), params![worker]).await?;
+        let chunks = tx.execute(sql!("expire_chunks"), params![worker]).await?;
+        tx.commit().await?;
+        Ok(segments + chunks)
     }
 
     async fn rescue(&self) -> Result<u64> {
@@ -64,6 +81,8 @@ async fn renew_chunks(tx: &Transaction, renewals: &[LeaseRenewal]) -> Result<Vec
     let count = |of: fn(&Counts) -> i64| -> Param<'_> {
         progress().map(|known| known.map(|p| of(&p.counts))).collect::<Vec<_>>().into()
     };
+    let longest = |renewal: &LeaseRenewal| (!renewal.in_slot).then(|| millis(QUEUED_LEASE));
+    let longest: Vec<Option<i64>> = renewals.iter().map(longest).collect();
     let mut params = keys(renewals.iter().map(|renewal| renewal.lease)).to_vec();
     params.extend([
         cursors.as_slice().into(),
@@ -72,6 +91,7 @@ async fn renew_chunks(tx: &Transaction, renewals: &[LeaseRenewal]) -> Result<Vec
         count(|counts| counts.skipped),
         count(|counts| counts.dead),
         count(|counts| counts.conflicts),
+        longest.into(),
     ]);
     Ok(tx.query(sql!("heartbeat_chunks"), &params).await?)
 }

@@ -10,7 +10,7 @@ use super::transaction::Transaction;
 use super::{SqliteStore, advance, parts, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState};
-use crate::values::{clean, millis};
+use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
     Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result, rows,
 };
@@ -31,24 +31,27 @@ impl ChunkStore for SqliteStore {
     async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>> {
         let by = by.clone();
         let lease = move |tx: &Transaction<'_>| {
+            let jobs = leasable_jobs(tx, &by, "chunks")?;
             let mut leased = Vec::new();
-            for job in leasable_jobs(tx, &by, "chunks")? {
-                let wanted = i64::from(limit) - leased.len() as i64;
-                if wanted == 0 {
-                    break;
-                }
-                let free = tx.query_one(sql!("free_slots"), [&job], |row| row.opt_int("free"))?;
-                let wanted = free.map_or(wanted, |free| wanted.min(free.max(0)));
-                let chunks = tx.query(sql!("leasable_chunks"), params![job, wanted], |row| {
-                    Ok((row.int("number")?, row.flag("lost")?))
-                })?;
-                for (number, lost) in &chunks {
-                    let params = params![job, number, by.worker, lost];
-                    let read = |row: &Row<'_>| rows::leased_chunk(row);
-                    leased.push(tx.query_one(sql!("lease_chunk"), params, read)?);
-                }
-                if !chunks.is_empty() {
-                    tx.execute(sql!("start_job"), [&job])?;
+            // Fair shares leave slots free if a job has fewer waiting chunks than its share.
+            for fair in [true, false] {
+                for peers in jobs.chunk_by(|one, other| one.priority == other.priority) {
+                    let wanted = i64::from(limit) - leased.len() as i64;
+                    if wanted == 0 {
+                        break;
+                    }
+                    let shares = match fair && peers.len() > 1 {
+                        true => shares(tx, peers, wanted)?,
+                        false => peers.iter().map(|job| (job.id.clone(), wanted)).collect(),
+                    };
+                    for (job, share) in shares {
+                        let wanted = i64::from(limit) - leased.len() as i64;
+                        leased.extend(lease_of(tx, &by, &job, share.min(wanted))?);
+                    }
+                    // The rest goes to this priority before a lower one.
+                    if fair && !leased.is_empty() {
+                        break;
+                    }
                 }
             }
             Ok(leased)
@@ -113,17 +116,76 @@ impl ChunkStore for SqliteStore {
     }
 }
 
+/// Leases at most this many chunks of a job.
+fn lease_of(
+    tx: &Transaction<'_>,
+    by: &Capabilities,
+    job: &str,
+    wanted: i64,
+) -> Result<Vec<LeasedChunk>> {
+    if wanted <= 0 {
+        return Ok(Vec::new());
+    }
+    let free = tx.query_one(sql!("free_slots"), [job], |row| row.opt_int("free"))?;
+    let wanted = free.map_or(wanted, |free| wanted.min(free.max(0)));
+    let chunks = tx.query(sql!("leasable_chunks"), params![job, wanted], |row| {
+        Ok((row.int("number")?, row.flag("lost")?))
+    })?;
+    if !chunks.is_empty() {
+        tx.execute(sql!("start_job"), [job])?;
+    }
+    let lease = |(number, lost): (i64, bool)| {
+        let params = params![job, number, by.worker, lost, millis(QUEUED_LEASE)];
+        tx.query_one(sql!("lease_chunk"), params, |row| rows::leased_chunk(row))
+    };
+    chunks.into_iter().map(lease).collect()
+}
+
+/// How many of the wanted chunks each job may have, so that all have the same number in progress
+/// afterwards. The jobs with the fewest in progress come first.
+fn shares(tx: &Transaction<'_>, peers: &[LeasableJob], wanted: i64) -> Result<Vec<(String, i64)>> {
+    let mut jobs = Vec::new();
+    for job in peers.iter().take(MAX_PEERS) {
+        let next =
+            tx.query(sql!("leasable_chunks"), params![job.id, 1], |row| row.int("number"))?;
+        if !next.is_empty() {
+            let busy = tx.query_one(sql!("busy_chunks"), [&job.id], |row| row.int("busy"))?;
+            jobs.push((job.id.clone(), busy));
+        }
+    }
+    jobs.sort_by_key(|(_, busy)| *busy);
+    // The level that the first k jobs reach with the wanted chunks; the lowest one counts.
+    let (mut level, mut sum) = (i64::MAX, wanted);
+    for ((_, busy), count) in jobs.iter().zip(1..) {
+        sum += busy;
+        level = level.min((sum + count - 1) / count);
+    }
+    Ok(jobs.into_iter().map(|(job, busy)| (job, level - busy)).collect())
+}
+
+/// The most jobs that share slots. The others wait until these have no more chunks.
+const MAX_PEERS: usize = 64;
+
+/// A job of which chunks or segments can be leased.
+pub(super) struct LeasableJob {
+    pub(super) id: String,
+    priority: i64,
+}
+
 /// The jobs of which this process can lease chunks or segments, in the order of leasing.
 pub(super) fn leasable_jobs(
     tx: &Transaction<'_>,
     by: &Capabilities,
     what: &str,
-) -> Result<Vec<String>> {
+) -> Result<Vec<LeasableJob>> {
     let connections = serde_json::to_string(&by.connections)?;
     let handlers = serde_json::to_string(&by.handlers)?;
     let only_job = by.only_job.map(|id| id.to_string());
-    let params = params![connections, handlers, only_job, what, by.above_priority];
-    tx.query(sql!("leasable_jobs"), params, |row| row.text("id"))
+    let except = serde_json::to_string(&by.except)?;
+    let params = params![connections, handlers, only_job, what, by.above_priority, except];
+    tx.query(sql!("leasable_jobs"), params, |row| {
+        Ok(LeasableJob { id: row.text("id")?, priority: row.int("priority")? })
+    })
 }
 
 fn end(

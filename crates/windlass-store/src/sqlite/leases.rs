@@ -5,9 +5,13 @@ use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
+use crate::control::WORKER_SILENT_AFTER_MS;
 use crate::fields::Fields;
-use crate::values::{SEGMENT_LEASE, millis};
-use crate::{Lease, LeaseRenewal, LeaseStatus, LeaseStore, Result, SegmentLease, transitions};
+use crate::values::{QUEUED_LEASE, SEGMENT_LEASE, millis};
+use crate::{
+    Capabilities, Lease, LeaseRenewal, LeaseStatus, LeaseStore, OrphanedLeases, Result,
+    SegmentLease, rows, transitions,
+};
 
 #[async_trait]
 impl LeaseStore for SqliteStore {
@@ -38,6 +42,21 @@ impl LeaseStore for SqliteStore {
         self.write(renew).await
     }
 
+    async fn orphaned_leases(&self, by: &Capabilities) -> Result<Vec<OrphanedLeases>> {
+        let only_job = by.only_job.map(|id| id.to_string());
+        let params = (by.worker.clone(), only_job, WORKER_SILENT_AFTER_MS);
+        self.query(sql!("orphaned_leases"), params, |row| rows::orphaned_leases(row)).await
+    }
+
+    async fn expire_leases(&self, worker: &str) -> Result<u64> {
+        let worker = worker.to_owned();
+        let expire = move |tx: &Transaction<'_>| {
+            let segments = tx.execute(sql!("expire_segments"), [&worker])?;
+            Ok(segments + tx.execute(sql!("expire_chunks"), [&worker])?)
+        };
+        self.write(expire).await
+    }
+
     async fn rescue(&self) -> Result<u64> {
         let rescue = |tx: &Transaction<'_>| {
             let rescued =
@@ -65,6 +84,7 @@ fn renew_chunk(tx: &Transaction<'_>, renewal: &LeaseRenewal) -> Result<LeaseStat
         counts.map(|counts| counts.dead),
         counts.map(|counts| counts.conflicts),
         lease.nonce,
+        (!renewal.in_slot).then(|| millis(QUEUED_LEASE)),
     ];
     tx.execute(sql!("heartbeat_chunk"), params)?;
     lease_status(tx, lease)

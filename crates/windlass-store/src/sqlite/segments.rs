@@ -26,7 +26,7 @@ impl SegmentStore for SqliteStore {
         let by = by.clone();
         let lease = move |tx: &Transaction<'_>| {
             let mut leased = Vec::new();
-            for job in chunks::leasable_jobs(tx, &by, "segments")? {
+            for job in chunks::leasable_jobs(tx, &by, "segments")?.into_iter().map(|job| job.id) {
                 let wanted = i64::from(limit) - leased.len() as i64;
                 if wanted == 0 {
                     break;

@@ -24,7 +24,8 @@ pub trait ChunkStore: Send + Sync {
         after: Option<i64>,
         limit: u32,
     ) -> Result<Vec<ChunkRow>>;
-    /// Leases waiting chunks, each at a new epoch, by priority of the job, then by age.
+    /// Leases waiting chunks, each at a new epoch, by priority of the job. Jobs of equal priority
+    /// share: the ones with the fewest chunks in progress come first, then the oldest.
     async fn lease_chunks(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedChunk>>;
     /// Ends a chunk, and its job when this was the last open chunk.
     async fn end_chunk(

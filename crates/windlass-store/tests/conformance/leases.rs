@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{ChunkStatus, Cursor, PaginationState};
-use windlass_store::{Lease, LeaseRenewal, LeaseStatus, LeasedChunk, NewDeadLetter, Progress};
+use windlass_store::{
+    Capabilities, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, NewDeadLetter, Progress,
+};
 use windlass_testkit::eventually;
 
 use crate::fixture::{
@@ -20,6 +22,8 @@ both!(
     a_rescue_returns_only_expired_leases,
     a_segment_with_an_expired_lease_is_planned_again,
     a_released_chunk_is_released_once,
+    a_chunk_that_waits_for_a_slot_has_a_short_lease,
+    the_leases_of_a_worker_that_has_ended_expire_at_once,
 );
 
 /// Waits until the lease of the chunk has expired, and rescues the chunk.
@@ -29,7 +33,7 @@ async fn expire(fixture: &StoreFixture) {
 }
 
 fn renewal(lease: Lease) -> LeaseRenewal {
-    LeaseRenewal { lease, progress: None }
+    LeaseRenewal { lease, progress: None, in_slot: true }
 }
 
 fn letter() -> NewDeadLetter {
@@ -76,7 +80,7 @@ async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
     assert_lost(store.end_cancelled(old.lease, &progress, &[]).await);
     assert_lost(store.add_dead_letters(old.lease, &[letter()]).await);
     assert_eq!(store.confirm(&[old.lease]).await.unwrap(), [LeaseStatus::Lost]);
-    let late = LeaseRenewal { lease: old.lease, progress: Some(progress.clone()) };
+    let late = LeaseRenewal { lease: old.lease, progress: Some(progress.clone()), in_slot: true };
     assert_eq!(store.heartbeat(&[late], &[]).await.unwrap(), [LeaseStatus::Lost]);
 
     assert_eq!(fixture.chunk(old.lease.chunk.job, 0).await, before);
@@ -94,7 +98,8 @@ async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
     let begun = tokio::time::Instant::now();
     // For three times the length of the lease, with a rescue after every heartbeat.
     while begun.elapsed() < Duration::from_secs(3) {
-        let beat = LeaseRenewal { lease: chunk.lease, progress: Some(progress.clone()) };
+        let beat =
+            LeaseRenewal { lease: chunk.lease, progress: Some(progress.clone()), in_slot: true };
         assert_eq!(fixture.store.heartbeat(&[beat], &[]).await.unwrap(), [LeaseStatus::Held]);
         fixture.store.rescue().await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -184,4 +189,55 @@ async fn a_released_chunk_is_released_once(fixture: StoreFixture) {
         released.await.unwrap();
     }
     assert_eq!(fixture.lease(job, 1).await.remove(0).attempts, 1);
+}
+
+/// The time until the last lease expires, in milliseconds.
+async fn lease_length(fixture: &StoreFixture) -> i64 {
+    let sql = match fixture.is_sqlite() {
+        true => "SELECT max(lease_until) - CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        false => "SELECT (extract(epoch FROM max(lease_until) - clock_timestamp()) * 1000)::bigint",
+    };
+    fixture.number(&format!("{sql} FROM windlass_chunks")).await
+}
+
+async fn a_chunk_that_waits_for_a_slot_has_a_short_lease(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("10m", "20m"), 1).await;
+    let chunk = fixture.lease(job, 1).await.remove(0);
+    assert!(lease_length(&fixture).await <= 10_000, "just leased");
+    for (in_slot, lengths) in [(true, 10_001..=600_000), (false, 0..=10_000)] {
+        let renewal = LeaseRenewal { in_slot, ..renewal(chunk.lease) };
+        fixture.store.heartbeat(&[renewal], &[]).await.unwrap();
+        let length = lease_length(&fixture).await;
+        assert!(lengths.contains(&length), "{length} with in_slot = {in_slot}");
+    }
+}
+
+async fn the_leases_of_a_worker_that_has_ended_expire_at_once(fixture: StoreFixture) {
+    let job = fixture.planned(4).await;
+    let dead = Capabilities { worker: "dead".to_owned(), ..by() };
+    let store = &fixture.store;
+    let lost = store.lease_chunks(&dead, 2).await.unwrap();
+    let kept = fixture.lease(job, 2).await;
+    let orphaned = store.orphaned_leases(&by()).await.unwrap();
+    assert_eq!(orphaned.len(), 1, "{orphaned:?}");
+    assert_eq!((orphaned[0].worker.as_str(), orphaned[0].chunks), ("dead", 2));
+    let waits_for = fixture.job(job).await.waits_for.unwrap();
+    assert!(waits_for.starts_with("leases of worker dead"), "{waits_for}");
+    assert_eq!(store.expire_leases("dead").await.unwrap(), 2);
+    assert_eq!(store.rescue().await.unwrap(), 2);
+    let leases: Vec<_> = lost.iter().chain(&kept).map(|chunk| chunk.lease).collect();
+    let statuses = store.confirm(&leases).await.unwrap();
+    let (gone, valid) = (LeaseStatus::Lost, LeaseStatus::Held);
+    assert_eq!(statuses, [gone, gone, valid, valid]);
+    let again = fixture.lease(job, 4).await;
+    assert!(again.len() == 2 && again.iter().all(|chunk| chunk.lost && chunk.lease.epoch == 2));
+
+    let process = Some("host/1/2".to_owned());
+    store.heartbeat_worker(&Capabilities { process, ..dead }, 1).await.unwrap();
+    assert!(store.silent_workers("host/").await.unwrap().is_empty(), "it has just been seen");
+    let past = if fixture.is_sqlite() { "1" } else { "'epoch'" };
+    fixture.run(&format!("UPDATE windlass_workers SET seen_at = {past}")).await;
+    let silent = store.silent_workers("host/").await.unwrap();
+    assert_eq!((silent[0].name.as_str(), silent[0].process.as_str()), ("dead", "host/1/2"));
+    assert!(store.silent_workers("other/").await.unwrap().is_empty());
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::json;
-use windlass_core::{ChunkStatus, JobStatus, Request};
-use windlass_store::{Capabilities, Lease, LeaseRenewal, LeaseStatus, Progress};
+use windlass_core::{ChunkStatus, JobId, JobStatus, Request};
+use windlass_store::{Capabilities, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, Progress};
 
 use crate::fixture::{LIMIT, StoreFixture, assert_lost, by, done, job_with};
 
@@ -17,6 +17,9 @@ both!(
     no_chunk_is_leased_twice,
     chunks_are_leased_by_priority_then_age,
     a_lease_above_a_priority_skips_other_jobs,
+    jobs_of_equal_priority_share_the_slots,
+    all_chunks_of_a_priority_are_leased_before_a_lower_one,
+    excepted_job_types_and_jobs_are_not_leased,
     a_process_leases_only_what_it_can_work_on,
     a_chunk_is_not_leased_before_its_wait_is_over,
     chunks_of_paused_and_failed_jobs_are_not_leased,
@@ -76,7 +79,11 @@ async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
     let store = &fixture.store;
     let statuses = store.confirm(&[stale(0), leased[0].lease]).await.unwrap();
     assert_eq!(statuses, [LeaseStatus::Lost, LeaseStatus::Held]);
-    let renewals = [stale(0), leased[0].lease].map(|lease| LeaseRenewal { lease, progress: None });
+    let renewals = [stale(0), leased[0].lease].map(|lease| LeaseRenewal {
+        lease,
+        progress: None,
+        in_slot: true,
+    });
     assert_eq!(
         store.heartbeat(&renewals, &[]).await.unwrap(),
         [LeaseStatus::Lost, LeaseStatus::Held]
@@ -145,6 +152,54 @@ async fn a_lease_above_a_priority_skips_other_jobs(fixture: StoreFixture) {
     let leased = fixture.store.lease_chunks(&urgent, 10).await.unwrap();
     assert_eq!(leased.len(), 2);
     assert!(leased.iter().all(|chunk| chunk.lease.chunk.job == jobs[2]));
+}
+
+/// Counts the leased chunks of each job.
+fn by_job(jobs: &[JobId], leased: &[LeasedChunk]) -> Vec<usize> {
+    let of = |job: &JobId| leased.iter().filter(|chunk| chunk.lease.chunk.job == *job).count();
+    jobs.iter().map(of).collect()
+}
+
+/// A late job gets slots until it has as many as the job before it. Then both get the same.
+async fn jobs_of_equal_priority_share_the_slots(fixture: StoreFixture) {
+    let first = fixture.planned(40).await;
+    let early = fixture.store.lease_chunks(&by(), 6).await.unwrap();
+    assert_eq!(early.len(), 6, "alone it gets all slots");
+    let jobs = [first, fixture.planned(40).await, fixture.planned(3).await];
+    let lease =
+        async |limit| by_job(&jobs, &fixture.store.lease_chunks(&by(), limit).await.unwrap());
+    assert_eq!(lease(1).await, [0, 1, 0], "the oldest of those without a chunk in progress");
+    assert_eq!(lease(1).await, [0, 0, 1]);
+    // Five for each would be fair. The third has only two more, and the oldest gets the rest.
+    assert_eq!(lease(8).await, [2, 4, 2]);
+    assert_eq!(lease(4).await, [0, 4, 0]);
+    assert_eq!(lease(100).await, [32, 31, 0], "nothing is left");
+    for job in jobs {
+        fixture.check(job).await;
+    }
+}
+
+async fn all_chunks_of_a_priority_are_leased_before_a_lower_one(fixture: StoreFixture) {
+    let mut jobs = Vec::new();
+    for (priority, chunks) in [(5, 20), (5, 1), (4, 20)] {
+        let request = Request { priority: Some(priority), ..Request::new("REFRESH") };
+        jobs.push(fixture.planned_as(job_with(json!({}), request), chunks).await);
+    }
+    let leased = fixture.store.lease_chunks(&by(), 10).await.unwrap();
+    assert_eq!(by_job(&jobs, &leased), [9, 1, 0]);
+    let leased = fixture.store.lease_chunks(&by(), 15).await.unwrap();
+    assert_eq!(by_job(&jobs, &leased), [11, 0, 4]);
+}
+
+async fn excepted_job_types_and_jobs_are_not_leased(fixture: StoreFixture) {
+    let jobs = [fixture.planned(2).await, fixture.planned(2).await];
+    let except = async |except: String| {
+        let by = Capabilities { except: vec!["OTHER".to_owned(), except], ..by() };
+        by_job(&jobs, &fixture.store.lease_chunks(&by, 10).await.unwrap())
+    };
+    assert_eq!(except("REFRESH".to_owned()).await, [0, 0]);
+    assert_eq!(except(jobs[0].to_string()).await, [0, 2]);
+    assert_eq!(except("REFRES".to_owned()).await, [2, 0]);
 }
 
 async fn a_process_leases_only_what_it_can_work_on(fixture: StoreFixture) {

@@ -18,6 +18,7 @@ mod dependents;
 mod dynamodb;
 mod ending_together;
 mod export;
+mod fairness;
 mod fan_in;
 mod float_keys;
 mod halving;

@@ -151,6 +151,8 @@ pub(crate) fn by_hand(job: JobId) -> Capabilities {
         handlers: vec!["work".to_owned()],
         only_job: Some(job),
         above_priority: None,
+        except: Vec::new(),
+        process: None,
     }
 }
 
