@@ -25,7 +25,7 @@ pub(crate) async fn trace_request(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, duration) = (response.status().as_u16(), started.elapsed());
-    span.in_scope(|| tracing::info!(%method, path, status, ?duration, "request completed"));
+    span.in_scope(|| tracing::debug!(%method, path, status, ?duration, "request completed"));
     metrics::record_response(&method, route.unwrap_or_default(), status, duration);
     response.headers_mut().insert(X_REQUEST_ID, id);
     response

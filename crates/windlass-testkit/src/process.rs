@@ -169,6 +169,11 @@ impl Running {
         self.signal(Signal::SIGCONT);
     }
 
+    /// Sends SIGHUP, as a terminal that closes.
+    pub fn hangup(&self) {
+        self.signal(Signal::SIGHUP);
+    }
+
     /// Sends SIGTERM.
     pub fn term(&self) {
         self.signal(Signal::SIGTERM);

@@ -1,6 +1,7 @@
 //! The log on standard error: one line per event, as text or JSON.
 
 use super::escape;
+use super::log_limit::LimitedFormat;
 use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,14 +49,15 @@ impl Verbosity {
     }
 }
 
-/// Starts logging. The variable WINDLASS_LOG overrides the flags.
+/// Starts logging. The variable WINDLASS_LOG overrides the flags, and RUST_LOG does if it is not set.
 pub(super) fn init(verbosity: Verbosity, format: Format) {
     QUIET.store(verbosity.quiet, Ordering::Relaxed);
     let level = verbosity.level();
     // The standard error of a command step is always logged: its author needs it.
     let default = format!("windlass={level},windlass::stderr=info");
     // The crates are windlass_engine, windlass_store and so on: one prefix matches them all.
-    let filter = std::env::var("WINDLASS_LOG").unwrap_or(default);
+    let set = |name: &str| std::env::var(name).ok().filter(|filter| !filter.is_empty());
+    let filter = set("WINDLASS_LOG").or_else(|| set("RUST_LOG")).unwrap_or(default);
     let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(std::io::stderr)
@@ -64,8 +66,14 @@ pub(super) fn init(verbosity: Verbosity, format: Format) {
         Format::Text => log
             .with_ansi(std::io::stderr().is_terminal())
             .fmt_fields(OneLine(DefaultFields::new()))
+            .map_event_format(|format| LimitedFormat::new(format, false))
             .init(),
-        Format::Json => log.json().flatten_event(true).with_writer(|| EscapedStderr).init(),
+        Format::Json => log
+            .json()
+            .flatten_event(true)
+            .with_writer(|| EscapedStderr)
+            .map_event_format(|format| LimitedFormat::new(format, true))
+            .init(),
     }
 }
 

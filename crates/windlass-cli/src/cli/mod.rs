@@ -18,6 +18,8 @@ mod id;
 mod init;
 mod inspect;
 mod log;
+mod log_limit;
+mod meter;
 mod migrate;
 mod outbox;
 mod output;
