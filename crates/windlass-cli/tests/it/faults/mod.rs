@@ -5,6 +5,7 @@ mod durable;
 mod frozen_worker;
 mod kill;
 mod killed_planner;
+mod leased_ahead;
 mod locked_store;
 mod open_transaction;
 mod outage;
