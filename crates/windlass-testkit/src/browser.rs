@@ -86,6 +86,13 @@ impl Browser {
         self.wait_for_text(text, true).await;
     }
 
+    /// Waits until the page shows these texts, one after the other. Does not reload the page.
+    pub async fn sees_all(&self, texts: &[&str]) {
+        for text in texts {
+            self.sees(text).await;
+        }
+    }
+
     /// Waits until the page no longer shows a text. Does not reload the page.
     pub async fn misses(&self, text: &str) {
         self.wait_for_text(text, false).await;

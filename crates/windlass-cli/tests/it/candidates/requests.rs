@@ -49,8 +49,7 @@ async fn one_segment_queries_the_years_one_after_the_other() {
 async fn a_request_for_an_exact_count_of_a_year_processes_that_many() {
     let fixture = CandidatesFixture::new(2000).await;
     let server = Server::start(&fixture.sandbox, 2).await;
-    let id = server.submit(EXACT_COUNT).await;
-    let job = fixture.sandbox.completed(&id).await;
+    let job = server.complete(&fixture.sandbox, EXACT_COUNT).await;
     assert_eq!(job["items"]["processed"], 10, "{job:#}");
     assert_eq!(fixture.at_version(2, "reporting_year = '2024'").await, 10);
     assert_eq!(fixture.at_version(2, "true").await, 10);

@@ -40,6 +40,24 @@ impl Data {
         [Data::sqlite(), Data::postgres().await, Data::mariadb().await]
     }
 
+    /// Those of [`Data::both`], with this many accounts.
+    pub(crate) async fn both_with_accounts(rows: i64) -> Vec<Data> {
+        Data::all_with_accounts(Data::both().await, rows).await
+    }
+
+    /// Those of [`Data::each`], with this many accounts.
+    pub(crate) async fn each_with_accounts(rows: i64) -> Vec<Data> {
+        Data::all_with_accounts(Data::each().await, rows).await
+    }
+
+    async fn all_with_accounts(empty: impl IntoIterator<Item = Data>, rows: i64) -> Vec<Data> {
+        let mut filled = Vec::new();
+        for data in empty {
+            filled.push(data.with_accounts(rows).await);
+        }
+        filled
+    }
+
     pub(crate) fn url(&self) -> String {
         match self {
             Data::Postgres(database) => database.url().to_owned(),

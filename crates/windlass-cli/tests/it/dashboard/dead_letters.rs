@@ -27,8 +27,7 @@ async fn a_dead_letter_is_redriven_and_disappears() {
     browser.sees("reprocessed by").await;
     let by = "document.querySelector('[aria-labelledby=history] dd a').click()";
     browser.run(by).await;
-    browser.sees("Redrives dead letters of").await;
-    browser.sees("Completed").await;
+    browser.sees_all(&["Redrives dead letters of", "Completed"]).await;
 
     browser.open("/dead-letters").await;
     browser.go("7").await;

@@ -34,8 +34,7 @@ async fn a_job_is_paused_and_resumed_with_the_keyboard() {
     browser.key(Key::Enter).await;
     browser.tab_to("3").await;
     browser.enter().await;
-    browser.sees("Chunk 3").await;
-    browser.sees("id from ").await;
+    browser.sees_all(&["Chunk 3", "id from "]).await;
 }
 
 #[tokio::test]

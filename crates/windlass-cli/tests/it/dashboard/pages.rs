@@ -17,13 +17,12 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     browser.sees("exactly once").await;
     browser.fill("filter.counties", "Kent").await;
     browser.go("Dry run").await;
-    browser.sees("The job would process 200 records.").await;
-    browser.sees("4990").await;
-    browser.sees("CHECK constraint failed").await;
+    browser
+        .sees_all(&["The job would process 200 records.", "4990", "CHECK constraint failed"])
+        .await;
     assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount % 5000 = 4990").await, 0);
     browser.go("Run now").await;
-    browser.sees("Completed").await;
-    browser.sees("199\nprocessed").await;
+    browser.sees_all(&["Completed", "199\nprocessed"]).await;
     assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount = 4990").await, 199);
 }
 
@@ -47,8 +46,7 @@ async fn jobs_and_dead_letters_are_filtered() {
     browser.open("/jobs?status=NONSENSE").await;
     browser.sees("NONSENSE").await;
     browser.go("Go to the overview").await;
-    browser.sees("Last 24 hours").await;
-    browser.sees("2 jobs submitted: 2 completed").await;
+    browser.sees_all(&["Last 24 hours", "2 jobs submitted: 2 completed"]).await;
 }
 
 #[tokio::test]
@@ -76,8 +74,7 @@ async fn a_failed_job_says_why_and_is_retried() {
     server.until(&id, "FAILED").await;
     let browser = Browser::start(&server.url).await;
     browser.open("/").await;
-    browser.sees("Alerts").await;
-    browser.sees("1 failed").await;
+    browser.sees_all(&["Alerts", "1 failed"]).await;
     browser.open(&format!("/jobs/{id}")).await;
     browser.sees("wallets").await;
     data.run("ALTER TABLE away RENAME TO wallets").await;
@@ -105,8 +102,7 @@ async fn dependent_jobs_are_shown_as_a_graph() {
     );
     let to = browser.run("return document.querySelectorAll('.graph a')[1].href.baseVal").await;
     browser.open(&text(&to)).await;
-    browser.sees("SUM_UP").await;
-    browser.sees("Completed").await;
+    browser.sees_all(&["SUM_UP", "Completed"]).await;
 }
 
 #[tokio::test]
@@ -125,8 +121,7 @@ async fn a_job_that_will_miss_its_deadline_is_marked() {
     browser.open("/").await;
     browser.sees("At risk: due").await;
     browser.go("TAKE").await;
-    browser.sees("At risk: due").await;
-    browser.sees("remaining, until").await;
+    browser.sees_all(&["At risk: due", "remaining, until"]).await;
     // After the deadline the job is overdue.
     browser.sees("Overdue: was due").await;
 }
@@ -157,6 +152,5 @@ async fn a_job_type_is_limited_and_stopped_from_its_page() {
     browser.press("Throughput…").await;
     browser.fill("rate", "much").await;
     browser.go("Apply").await;
-    browser.sees("Field rate:").await;
-    browser.sees("at least 1").await;
+    browser.sees_all(&["Field rate:", "at least 1"]).await;
 }

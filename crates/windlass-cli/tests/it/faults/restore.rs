@@ -3,6 +3,7 @@
 
 use crate::common::{CliSandbox, Data, config, eventually, job, refused, slow_raise, text};
 use std::path::Path;
+use windlass_testkit::Running;
 
 /// The files of a SQLite store.
 const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.db-shm"];
@@ -15,6 +16,25 @@ fn copy_store(from: &Path, to: &Path) {
             std::fs::copy(from.join(file), to.join(file)).unwrap();
         }
     }
+}
+
+/// Replaces the store by its backup.
+fn restore(sandbox: &CliSandbox) {
+    copy_store(&sandbox.path("backup"), &sandbox.path("."));
+}
+
+/// Starts a worker, backs the store up, and lets the worker continue. Returns the worker, and the number of chunks that
+/// were completed soon after the backup; at least 12 more are completed by now.
+async fn back_up_in_the_middle(sandbox: &CliSandbox, id: &str) -> (Running, usize) {
+    let worker = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(sandbox, id).await >= 4).await;
+    // No process writes to the store while it is copied.
+    worker.stop();
+    copy_store(&sandbox.path("."), &sandbox.path("backup"));
+    worker.cont();
+    let then = completed(sandbox, id).await;
+    eventually("more is done", async || completed(sandbox, id).await >= then + 12).await;
+    (worker, then)
 }
 
 async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
@@ -30,23 +50,15 @@ async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_n
     let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
 
     let id = sandbox.submit("RAISE").await;
-    let sleeper = sandbox.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
-    // No process writes to the store while it is copied.
-    sleeper.stop();
-    copy_store(&live, &backup);
-    sleeper.cont();
-    let then = completed(&sandbox, &id).await;
-    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
+    let (sleeper, then) = back_up_in_the_middle(&sandbox, &id).await;
     sandbox.run("run OTHER").await.ok();
     let forgotten = sandbox.json("jobs").await.as_array().unwrap().clone();
     let forgotten = forgotten.iter().find(|job| job["jobType"] == "OTHER").unwrap();
     let forgotten = text(&forgotten["id"]);
     sleeper.stop();
-    copy_store(&backup, &live);
+    restore(&sandbox);
     assert!(completed(&sandbox, &id).await < then + 12, "the store is in its earlier state");
 
     for command in ["worker", "serve --listen 127.0.0.1:0", "run OTHER"] {
@@ -76,17 +88,10 @@ async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
     data.pace(0.1).await;
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
     let id = sandbox.submit("RAISE").await;
-    let first = sandbox.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
+    let (first, _) = back_up_in_the_middle(&sandbox, &id).await;
     first.stop();
-    copy_store(&live, &backup);
-    first.cont();
-    let then = completed(&sandbox, &id).await;
-    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
-    first.stop();
-    copy_store(&backup, &live);
+    restore(&sandbox);
 
     data.pace(0.0).await;
     let output = sandbox.run(&format!("worker --job {id}")).await;

@@ -22,8 +22,11 @@ fn folder(fixture: &NightlyFixture, id: &str) -> PathBuf {
     fixture.sandbox.path(&format!("out/transactions/{DATE}/{id}"))
 }
 
-fn is_empty(fixture: &NightlyFixture, id: &str) -> bool {
-    std::fs::read_dir(folder(fixture, id)).map_or(true, |mut entries| entries.next().is_none())
+/// Asserts that no part of a job is left.
+#[track_caller]
+fn is_empty(fixture: &NightlyFixture, id: &str) {
+    let left = std::fs::read_dir(folder(fixture, id)).ok().and_then(|mut parts| parts.next());
+    assert!(left.is_none(), "{left:?}");
 }
 
 #[tokio::test]
@@ -32,11 +35,7 @@ async fn cancelled_while_a_worker_works_on_it() {
     let (id, worker) = begun(&fixture).await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     assert_eq!(worker.wait().await.code, Some(3));
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]
@@ -46,11 +45,7 @@ async fn cancelled_after_its_worker_was_killed() {
     worker.kill9();
     worker.wait().await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]
@@ -61,11 +56,7 @@ async fn cancelled_while_its_worker_is_frozen() {
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     worker.cont();
     assert_eq!(worker.wait().await.code, Some(3));
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]

@@ -9,9 +9,7 @@ async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
 
 #[tokio::test]
 async fn running_workers_are_listed() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
-        let sandbox = CliSandbox::on(&data, &raise(5));
+    for (_data, sandbox) in CliSandbox::on_both(10, &raise(5)).await {
         assert!(listed(&sandbox).await.is_empty());
         let worker = sandbox.spawn("worker --concurrency 3");
         eventually("the worker is listed", async || listed(&sandbox).await.len() == 1).await;
