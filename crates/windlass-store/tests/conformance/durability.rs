@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{AlertKind, DeadLetterStatus, JobStatus, PaginationState, Request};
-use windlass_store::{AlertFilter, DeadLetterFilter, NewAlert, NewJob, NewPart};
+use windlass_store::{AlertFilter, DeadLetterFilter, HandBack, NewAlert, NewJob, NewPart};
 use windlass_testkit::{Database, Options, PostgresServer};
 
 use crate::dead_letters::letter;
@@ -68,7 +68,8 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     let job = fixture.submit().await;
     let only = windlass_store::Capabilities { only_job: Some(job), ..by() };
     let plan = log.durable("lease a segment", store.lease_segments(&only, 1)).await.remove(0);
-    let later = store.release_segment(plan.lease, Some("busy"), false, Duration::ZERO);
+    let later =
+        store.release_segment(plan.lease, HandBack::new(Some("busy"), false, Duration::ZERO));
     log.durable("release a segment", later).await;
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(4));
@@ -77,7 +78,8 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     let letters = [letter(1, "bad"), letter(2, "worse")];
     let _ = log.durable("a dead letter", store.add_dead_letters(chunks[0].lease, &letters)).await;
     let (none, two_dead) = (done(0), with_dead(2));
-    let release = store.release(chunks[1].lease, &none, Some("busy"), true, Duration::ZERO);
+    let release =
+        store.release(chunks[1].lease, &none, HandBack::new(Some("busy"), true, Duration::ZERO));
     let _ = log.durable("release", release).await;
     let again = fixture.lease(job, 1).await.remove(0);
     fixture.complete(&chunks[2]).await.unwrap();
