@@ -309,7 +309,7 @@ async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancell
 ) {
     let (original, job) = half_failed(&fixture).await;
     let error = fixture.job(job).await.error.unwrap();
-    assert!(error.contains(&format!("no such column; `windlass cancel {job}`")), "{error}");
+    assert!(error.contains(&format!("no such column; after `windlass cancel {job}`")), "{error}");
     let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
     assert!(redrive(&fixture, original, &of).await.is_none());
     assert_eq!(fixture.store.mark_dead_letters(&of, DeadLetterStatus::Ignored).await.unwrap(), 0);

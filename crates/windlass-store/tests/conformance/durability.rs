@@ -6,25 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_core::{AlertKind, DeadLetterStatus, JobStatus, PaginationState, Request};
 use windlass_store::{AlertFilter, DeadLetterFilter, HandBack, NewAlert, NewJob, NewPart};
-use windlass_testkit::{Database, Options, PostgresServer};
+use windlass_testkit::{Database, PostgresServer};
 
 use crate::dead_letters::letter;
 use crate::fixture::{StoreFixture, by, cut, done, job_with, last_page, new_job, scan, with_dead};
-
-/// A server that flushes its log only when a commit waits for the flush.
-fn lazy_server() -> PostgresServer {
-    let settings = [
-        ("synchronous_commit", "off"),
-        ("wal_writer_delay", "10s"),
-        ("wal_writer_flush_after", "1GB"),
-        ("autovacuum", "off"),
-        ("wal_level", "minimal"),
-        ("max_wal_senders", "0"),
-        ("checkpoint_timeout", "1h"),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    PostgresServer::start(Options { fsync: false, settings })
-}
 
 /// Reads the log of a server that has no other writer.
 struct Log {
@@ -56,7 +41,7 @@ impl Log {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_returns_after_its_changes_are_flushed() {
-    let server = lazy_server();
+    let server = PostgresServer::start_lazy();
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
     database.run(&format!("ALTER DATABASE {name} {off}; ALTER ROLE windlass {off}")).await;

@@ -7,8 +7,7 @@ const ROWS: i64 = 2000;
 
 /// A slow job of twenty chunks, and a `run` that is working it.
 async fn at_work() -> (Data, CliSandbox, Running, String) {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.5).await;
+    let data = Data::slow(ROWS, 0.5).await;
     let sandbox = CliSandbox::on(&data, &slow_raise(100));
     let run = sandbox.spawn("run RAISE");
     eventually("some chunks are completed and some are not", async || {

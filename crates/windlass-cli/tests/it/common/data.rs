@@ -96,6 +96,13 @@ impl Data {
         self
     }
 
+    /// A PostgreSQL database with this many accounts, where each commit of a `slow_raise` takes this long.
+    pub(crate) async fn slow(rows: i64, seconds: f64) -> Data {
+        let data = Data::postgres().await.with_accounts(rows).await;
+        data.pace(seconds).await;
+        data
+    }
+
     /// A query that returns the numbers from 1 to `last` as `n`.
     pub(crate) fn numbers(&self, last: i64) -> String {
         match self {

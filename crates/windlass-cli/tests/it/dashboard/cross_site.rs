@@ -110,8 +110,7 @@ async fn a_page_on_another_port_cannot_stop_processing() {
     // For a browser, another port is the same site, so it sends the cookie.
     browser.client.goto(&stub.url).await.unwrap();
     browser.sees("Sign in").await;
-    browser.open("/").await;
-    browser.sees("Processing is enabled.").await;
+    browser.shows("/", "Processing is enabled.").await;
 }
 
 #[tokio::test]

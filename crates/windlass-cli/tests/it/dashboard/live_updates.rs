@@ -80,8 +80,7 @@ async fn live_updates_keep_open_details_and_input() {
 async fn a_chunk_is_opened_and_a_job_cancelled() {
     let (_data, server, browser) = opened("/").await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("40 chunks").await;
+    browser.shows(&format!("/jobs/{id}"), "40 chunks").await;
     let cells = "return document.querySelectorAll('.cells .cell').length";
     assert_eq!(browser.run(cells).await, json!(40));
     browser.run("document.querySelector('.cells .cell').click()").await;
@@ -99,14 +98,12 @@ async fn the_emergency_stop_is_shown_on_every_page() {
     browser.press("Emergency stop…").await;
     browser.go("Stop processing").await;
     for page in ["/", "/jobs", "/dead-letters", "/job-types", "/schedules", "/workers"] {
-        browser.open(page).await;
-        browser.sees("Processing is stopped.").await;
+        browser.shows(page, "Processing is stopped.").await;
     }
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     browser.go("Start processing").await;
     browser.sees_all(&["Processing is enabled.", "Running"]).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Processing chunks").await;
+    browser.shows(&format!("/jobs/{id}"), "Processing chunks").await;
 }
 
 #[tokio::test]

@@ -11,8 +11,7 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     let data = wallets().await;
     let server = TestServer::with(CliSandbox::on(&data, &take("")), 1).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/job-types").await;
-    browser.sees("Take a little from every wallet").await;
+    browser.shows("/job-types", "Take a little from every wallet").await;
     browser.go("TAKE").await;
     browser.sees("exactly once").await;
     browser.fill("filter.counties", "Kent").await;
@@ -35,16 +34,12 @@ async fn jobs_and_dead_letters_are_filtered() {
     browser.open("/jobs?status=COMPLETED").await;
     let rows = "return document.querySelectorAll('main tbody tr').length";
     assert_eq!(browser.run(rows).await, json!(2));
-    browser.open("/jobs?status=FAILED").await;
-    browser.sees("No matching jobs.").await;
-    browser.open(&format!("/jobs/{id}?status=COMPLETED")).await;
-    browser.sees("40 chunks").await;
+    browser.shows("/jobs?status=FAILED", "No matching jobs.").await;
+    browser.shows(&format!("/jobs/{id}?status=COMPLETED"), "40 chunks").await;
     browser.go("More chunks").await;
     browser.sees("After chunk").await;
-    browser.open("/dead-letters?error=check+CONSTRAINT").await;
-    browser.sees("By error").await;
-    browser.open("/jobs?status=NONSENSE").await;
-    browser.sees("NONSENSE").await;
+    browser.shows("/dead-letters?error=check+CONSTRAINT", "By error").await;
+    browser.shows("/jobs?status=NONSENSE", "NONSENSE").await;
     browser.go("Go to the overview").await;
     browser.sees_all(&["Last 24 hours", "2 jobs submitted: 2 completed"]).await;
 }
@@ -56,8 +51,7 @@ async fn a_schedule_is_paused_and_resumed() {
         "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
     let server = TestServer::start(CliSandbox::on(&data, &take(schedule))).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/schedules").await;
-    browser.sees("JST").await;
+    browser.shows("/schedules", "JST").await;
     browser.go("Pause").await;
     browser.sees("Paused").await;
     browser.go("Resume").await;
@@ -75,8 +69,7 @@ async fn a_failed_job_says_why_and_is_retried() {
     let browser = Browser::start(&server.url).await;
     browser.open("/").await;
     browser.sees_all(&["Alerts", "1 failed"]).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("wallets").await;
+    browser.shows(&format!("/jobs/{id}"), "wallets").await;
     data.run("ALTER TABLE away RENAME TO wallets").await;
     browser.go("Retry failed chunks").await;
     browser.sees("Queued").await;
@@ -92,8 +85,7 @@ async fn dependent_jobs_are_shown_as_a_graph() {
     let server = TestServer::with(CliSandbox::on(&data, &(take("") + &after + rule)), 2).await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Dependencies").await;
+    browser.shows(&format!("/jobs/{id}"), "Dependencies").await;
     let boxes = "return [...document.querySelectorAll('.graph a')].map(a => a.textContent)";
     let boxes = browser.run(boxes).await;
     assert!(
@@ -118,8 +110,7 @@ async fn a_job_that_will_miss_its_deadline_is_marked() {
     store.execute(past, []).unwrap();
     let server = TestServer::with(sandbox, 1).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
-    browser.sees("At risk: due").await;
+    browser.shows("/", "At risk: due").await;
     browser.go("TAKE").await;
     browser.sees_all(&["At risk: due", "remaining, until"]).await;
     // After the deadline the job is overdue.

@@ -28,23 +28,20 @@ async fn three_roles_see_three_sets_of_buttons() {
         // A clerk has a job of their own to steer, and does not see that of others.
         let own = match role {
             "clerk" => {
-                browser.open(&job).await;
-                browser.sees("there is no job").await;
+                browser.shows(&job, "there is no job").await;
                 server.token(&token(name, role));
                 format!("/jobs/{}", server.submit(json!({"jobType": "TAKE"})).await)
             }
             _ => job.clone(),
         };
-        browser.open(&own).await;
-        browser.sees("TAKE").await;
+        browser.shows(&own, "TAKE").await;
         for button in ["Pause", "Cancel…", "Throughput…"] {
             assert_eq!(browser.offers(button).await, pause, "{role} {button}");
         }
         browser.open("/job-types/TAKE").await;
         assert_eq!(browser.offers("Run now").await, run, "{role}");
         assert_eq!(browser.offers("Stop this job type…").await, stop, "{role}");
-        browser.open("/schedules").await;
-        browser.sees("0 3 1 1 *").await;
+        browser.shows("/schedules", "0 3 1 1 *").await;
         assert_eq!(browser.offers("Pause").await, stop, "{role}");
         // The cookie also authorizes the event stream.
         browser.sees("Live").await;
@@ -84,8 +81,7 @@ async fn sign_in_returns_to_the_requested_page() {
             .is(201)["id"],
     );
     let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Sign in").await;
+    browser.shows(&format!("/jobs/{id}"), "Sign in").await;
     browser.fill("token", "no.such.token").await;
     browser.go("Sign in").await;
     browser.sees("The token is not valid.").await;

@@ -9,8 +9,7 @@ const ROWS: i64 = 200_000;
 
 #[tokio::test]
 async fn every_row_is_changed_once_by_three_killed_workers_on_postgresql() {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.02).await;
+    let data = Data::slow(ROWS, 0.02).await;
     // Several commits per chunk, so that kills also happen between two of them.
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
     is_changed_once(&data, &jobs, 3, 300..900).await;

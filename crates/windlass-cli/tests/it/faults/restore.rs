@@ -45,8 +45,7 @@ async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
 #[tokio::test]
 async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_nothing() {
     const ROWS: i64 = 3000;
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.2).await;
+    let data = Data::slow(ROWS, 0.2).await;
     let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
@@ -84,8 +83,7 @@ async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_n
 #[tokio::test]
 async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
     const ROWS: i64 = 2000;
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.1).await;
+    let data = Data::slow(ROWS, 0.1).await;
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
     let id = sandbox.submit("RAISE").await;

@@ -24,8 +24,7 @@ async fn running_workers_are_listed() {
 
 #[tokio::test]
 async fn a_vanished_worker_is_detected_and_its_chunks_are_taken_over() {
-    let data = Data::postgres().await.with_accounts(1_000).await;
-    data.pace(0.05).await;
+    let data = Data::slow(1_000, 0.05).await;
     let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;

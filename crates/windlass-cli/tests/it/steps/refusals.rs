@@ -1,7 +1,7 @@
 //! Services that refuse a batch because of its items, or every request. The first makes dead letters, the second pauses
 //! the job.
 
-use crate::common::{CliSandbox, eventually, parse, refused, text};
+use crate::common::{CliSandbox, Data, eventually, parse, refused, text};
 use crate::steps::fixture::{
     TWO_TRIES, by_service, items, keys, letters, paused_by, raised_but, with_accounts,
 };
@@ -85,8 +85,9 @@ async fn an_item_that_makes_the_service_close_the_connection_becomes_a_dead_lett
     assert!(!error.is_empty());
 }
 
-/// Works a job, which must be paused for this reason without any change. Returns its id.
-async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
+/// Works a job of a service that refuses every request. It must be paused for this reason without any change.
+async fn paused(server: &Server, behaviour: &str, reason: &[&str]) -> (Data, CliSandbox, String) {
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), "")).await;
     // `run` detects the problem before it submits a job.
     refused(&sandbox.run("run RAISE").await, &[&["step.http"], reason].concat());
     assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
@@ -94,19 +95,18 @@ async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
     let id = sandbox.submit("RAISE").await;
     let output = sandbox.run(&format!("worker --job {id} --json")).await;
     paused_by(&output, reason);
-    assert!(letters(sandbox, &id).await.is_empty());
-    id
+    assert!(letters(&sandbox, &id).await.is_empty());
+    data.untouched().await;
+    (data, sandbox, id)
 }
 
 #[tokio::test]
 async fn a_service_that_refuses_every_request_pauses_the_job() {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
-        let jobs = by_service(&server.url(&format!("during=closed:{status}")), "");
-        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
         server.put("closed");
-        let id = paused(&sandbox, &[status]).await;
-        data.untouched().await;
+        let behaviour = format!("during=closed:{status}");
+        let (data, sandbox, id) = paused(&server, &behaviour, &[status]).await;
 
         // After a repair, the job continues.
         server.remove("closed");
@@ -120,10 +120,7 @@ async fn a_service_that_refuses_every_request_pauses_the_job() {
 async fn a_redirect_pauses_the_job_and_is_not_followed() {
     let server = Server::start().await;
     for status in ["301", "302", "303", "307", "308"] {
-        let jobs = by_service(&server.url(&format!("redirect={status}")), "");
-        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
-        paused(&sandbox, &[status, "final URL"]).await;
-        data.untouched().await;
+        paused(&server, &format!("redirect={status}"), &[status, "final URL"]).await;
     }
     let followed = server.requests().iter().any(|request| request["path"] == "/elsewhere");
     assert!(!followed);

@@ -58,6 +58,20 @@ impl Outage {
         builder(&toml).handler("work", metered(permits)).connect().await.unwrap()
     }
 
+    /// Works a job, and stops the server when this many rows are done and the slots wait in a handler.
+    async fn begin_in_the_middle(&self, done: usize) -> (Engine, JobId, Working) {
+        self.fixture.visits(ROWS).await;
+        let permits = Arc::new(Semaphore::new(done));
+        let engine = self.engine(&permits).await;
+        let job = submit(&engine).await;
+        let worker = Working::start(&engine, "worker", SLOTS);
+        let waits = async || permits.available_permits() == 0;
+        eventually("the slots wait in a handler", PATIENCE, waits).await;
+        (self.stop)();
+        permits.add_permits(10_000);
+        (engine, job, worker)
+    }
+
     /// How often chunks of a job were leased.
     async fn leases(&self, job: JobId) -> i64 {
         let id = self.fixture.spell("job_id::text", "job_id");
@@ -80,15 +94,7 @@ fn is_unavailable(job: &Job) -> bool {
 /// The server stops in the middle of a job of many chunks.
 async fn nothing_is_leased_while_the_server_is_down(outage: Outage) {
     let fixture = &outage.fixture;
-    fixture.visits(ROWS).await;
-    let permits = Arc::new(Semaphore::new(50));
-    let engine = outage.engine(&permits).await;
-    let job = submit(&engine).await;
-    let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
-        .await;
-    (outage.stop)();
-    permits.add_permits(10_000);
+    let (engine, job, worker) = outage.begin_in_the_middle(50).await;
 
     let handed_back = async || {
         let job = engine.job(job).await.unwrap();
@@ -153,15 +159,7 @@ async fn nothing_is_planned_while_the_server_is_down(outage: Outage) {
 
 /// The server is down when its job is cancelled.
 async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
-    outage.fixture.visits(ROWS).await;
-    let permits = Arc::new(Semaphore::new(20));
-    let engine = outage.engine(&permits).await;
-    let job = submit(&engine).await;
-    let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
-        .await;
-    (outage.stop)();
-    permits.add_permits(10_000);
+    let (engine, job, worker) = outage.begin_in_the_middle(20).await;
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
     eventually("the job shows why it waits", PATIENCE, says).await;
     engine.store().cancel(job).await.unwrap();
