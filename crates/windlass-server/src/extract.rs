@@ -1,5 +1,7 @@
 //! Extractors for JSON bodies, queries and path parameters, whose errors are problem details.
 
+use crate::App;
+use crate::auth::{Caller, Viewer};
 use crate::bodies::{is_timeout, timeout_error};
 use crate::problem::ApiError;
 use axum::body::Bytes;
@@ -10,9 +12,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use utoipa::IntoResponses;
 use uuid::Uuid;
-use windlass_core::Problem;
 use windlass_core::problem::Code;
+use windlass_core::{Job, Problem};
 
 /// The request body: a JSON object.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -22,6 +26,24 @@ pub(crate) struct Query<T>(pub(crate) T);
 pub(crate) struct PathId(pub(crate) Uuid);
 /// The name in the path.
 pub(crate) struct PathName(pub(crate) String);
+
+/// The job in the path, which the caller may see.
+pub(crate) struct VisibleJob {
+    pub(crate) app: Arc<App>,
+    pub(crate) caller: Caller,
+    /// The job without its counts.
+    pub(crate) job: Job,
+}
+
+/// The errors of [`VisibleJob`].
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) enum NoSuchJob {
+    #[response(status = 400, description = "The id is not a UUID")]
+    NotAUuid,
+    #[response(status = 404, description = "No such job")]
+    Unknown,
+}
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
@@ -86,6 +108,17 @@ impl<S: Send + Sync> FromRequestParts<S> for PathName {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(name)| PathName(name)).map_err(|_| bad_request("the path", "is not UTF-8"))
+    }
+}
+
+impl FromRequestParts<Arc<App>> for VisibleJob {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+        let Viewer(caller) = Viewer::from_request_parts(parts, app).await?;
+        let PathId(id) = PathId::from_request_parts(parts, app).await?;
+        let job = app.job_summary(&caller, id).await?;
+        Ok(VisibleJob { app: app.clone(), caller, job })
     }
 }
 

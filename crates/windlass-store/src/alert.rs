@@ -91,6 +91,21 @@ pub struct Occurrence {
     pub error: Option<String>,
 }
 
+/// The result of an attempt to deliver an alert.
+#[derive(Clone, Debug)]
+pub struct DeliveryAttempt {
+    /// The id of the alert.
+    pub id: Uuid,
+    /// The number of the attempt.
+    pub attempts: u32,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// After an error, the alert is posted again after this time.
+    pub wait: Duration,
+    /// An alert that was raised longer ago than this is not posted again.
+    pub give_up_after: Duration,
+}
+
 /// Waiting work that no running process can lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unleasable {

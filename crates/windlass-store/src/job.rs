@@ -1,5 +1,7 @@
 //! Jobs, as they are submitted and read.
 
+use std::time::Duration;
+
 use windlass_core::{Dependency, Identity, JobId, JobStatus, JobType, Request};
 
 use crate::values::clean;
@@ -60,6 +62,19 @@ impl JobCommand {
     pub fn pause(reason: Option<&str>) -> JobCommand {
         JobCommand::Pause { reason: reason.map(clean) }
     }
+}
+
+/// Jobs of a type that ended long ago.
+#[derive(Clone, Debug)]
+pub struct OldJobs {
+    /// The job type.
+    pub job_type: String,
+    /// They ended longer ago than this.
+    pub age: Duration,
+    /// They read one of these connections.
+    pub connections: Vec<String>,
+    /// The maximum number of jobs.
+    pub limit: u32,
 }
 
 /// What a job was submitted with: everything that a worker needs to know about it.

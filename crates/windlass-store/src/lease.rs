@@ -1,5 +1,7 @@
 //! Leases of chunks and segments.
 
+use std::time::Duration;
+
 use windlass_core::{ChunkId, JobId};
 
 use crate::Progress;
@@ -47,6 +49,24 @@ pub struct SegmentLease {
     pub epoch: i64,
     /// The random number of the lease.
     pub nonce: i64,
+}
+
+/// How a chunk or segment is handed back.
+#[derive(Clone, Debug, Default)]
+pub struct HandBack {
+    /// Why it could not be worked.
+    pub error: Option<String>,
+    /// Whether this counts as a failed attempt.
+    pub attempt: bool,
+    /// The time until it can be leased again.
+    pub wait: Duration,
+}
+
+impl HandBack {
+    /// Creates it from its fields.
+    pub fn new(error: Option<&str>, attempt: bool, wait: Duration) -> HandBack {
+        HandBack { error: error.map(str::to_owned), attempt, wait }
+    }
 }
 
 /// A heartbeat of one chunk.

@@ -36,7 +36,7 @@ mod traits;
 mod transitions;
 mod values;
 
-pub use alert::{Alert, AlertFilter, NewAlert, Occurrence, Unleasable};
+pub use alert::{Alert, AlertFilter, DeliveryAttempt, NewAlert, Occurrence, Unleasable};
 pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress};
 pub use connect::connect;
 pub use control::{
@@ -46,8 +46,8 @@ pub use control::{
 pub use dead_letter::{DeadLetter, DeadLetterFilter, DeadLetterGroup, NewDeadLetter, RedriveRoot};
 pub use dependency::{JoinPointRow, LinkedJob, Trigger};
 pub use error::{Result, StoreError};
-pub use job::{JobCommand, JobFilter, JobSnapshot, NewJob, Owner, Submitted};
-pub use lease::{Capabilities, Lease, LeaseRenewal, LeaseStatus, SegmentLease};
+pub use job::{JobCommand, JobFilter, JobSnapshot, NewJob, OldJobs, Owner, Submitted};
+pub use lease::{Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, SegmentLease};
 pub use part::{MERGED, NewPart, PartRow};
 pub use schedule::ScheduleRow;
 pub use segment::{LeasedSegment, NewSegment, Page, SegmentRow};
@@ -96,24 +96,7 @@ pub trait Store:
 {
 }
 
-impl<T> Store for T where
-    T: SchemaStore
-        + JobStore
-        + LifecycleStore
-        + CancellationStore
-        + SegmentStore
-        + ChunkStore
-        + LeaseStore
-        + PartStore
-        + DeadLetterStore
-        + ControlStore
-        + WorkerStore
-        + ScheduleStore
-        + DependencyStore
-        + AlertStore
-        + RetentionStore
-        + StatsStore
-        + HistoryStore
-        + ChangeStore
-{
-}
+#[cfg(feature = "postgres")]
+impl Store for postgres::PostgresStore {}
+#[cfg(feature = "sqlite")]
+impl Store for sqlite::SqliteStore {}

@@ -86,6 +86,19 @@ impl Browser {
         self.wait_for_text(text, true).await;
     }
 
+    /// Opens a page and waits until it shows a text.
+    pub async fn shows(&self, path: &str, text: &str) {
+        self.open(path).await;
+        self.sees(text).await;
+    }
+
+    /// Waits until the page shows these texts, one after the other. Does not reload the page.
+    pub async fn sees_all(&self, texts: &[&str]) {
+        for text in texts {
+            self.sees(text).await;
+        }
+    }
+
     /// Waits until the page no longer shows a text. Does not reload the page.
     pub async fn misses(&self, text: &str) {
         self.wait_for_text(text, false).await;

@@ -52,6 +52,21 @@ impl PostgresServer {
         SHARED.get_or_init(|| Self::start(Options { fsync: false, ..Options::default() }))
     }
 
+    /// A server that flushes its log only when a commit waits for the flush.
+    pub fn start_lazy() -> Self {
+        let settings = [
+            ("synchronous_commit", "off"),
+            ("wal_writer_delay", "10s"),
+            ("wal_writer_flush_after", "1GB"),
+            ("autovacuum", "off"),
+            ("wal_level", "minimal"),
+            ("max_wal_senders", "0"),
+            ("checkpoint_timeout", "1h"),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Self::start(Options { fsync: false, settings })
+    }
+
     /// A server for one test, which may stop and restart it. Dropping it removes it.
     pub fn start(options: Options) -> Self {
         let binaries = Binaries::find();

@@ -2,7 +2,7 @@
 
 use crate::harness::{Db, effect, everything, key, on_every_backend};
 use serde_json::json;
-use windlass_connectors::{ConnectorError, Effect};
+use windlass_connectors::{ConnectorError, Effect, Scope};
 use windlass_core::{Counts, Cursor, Identity, KeySet, Request};
 use windlass_drivers::ErrorClass;
 
@@ -52,6 +52,13 @@ async fn affected_rows_count_as_processed_and_others_as_skipped(db: Db) {
     assert_eq!(db.fence(ledger.chunk, 1, false).await.unwrap(), ledger);
 }
 
+/// Commits the statement on these keys as the first of a chunk, and returns its counts.
+async fn counts(db: &Db, scope: &Scope, key_set: KeySet) -> Counts {
+    let ledger = db.fenced(1).await;
+    let commit = effect(Effect::Statement(key_set));
+    db.data.commit(scope, &ledger, commit).await.unwrap().ledger.counts
+}
+
 async fn rows_of_another_table_do_not_count_as_items(db: Db) {
     table(&db, 10).await;
     db.run("CREATE TABLE other (id BIGINT, v INT)").await;
@@ -70,9 +77,7 @@ async fn an_unchanged_row_counts_as_processed(db: Db) {
     table(&db, 4).await;
     for _ in 0..2 {
         let scope = db.scope(&toml("UPDATE t SET v = 7 WHERE {chunk} AND id > 1")).await;
-        let ledger = db.fenced(1).await;
-        let commit = effect(Effect::Statement(everything()));
-        let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
+        let counts = counts(&db, &scope, everything()).await;
         assert_eq!(counts, Counts { read: 4, processed: 3, skipped: 1, ..Counts::default() });
     }
 }
@@ -80,9 +85,7 @@ async fn an_unchanged_row_counts_as_processed(db: Db) {
 async fn keys_without_a_record_are_skipped(db: Db) {
     table(&db, 3).await;
     let scope = db.scope(&toml("UPDATE t SET v = 100 WHERE {chunk}")).await;
-    let ledger = db.fenced(1).await;
-    let commit = effect(Effect::Statement(KeySet::keys(vec![key(1), key(77), key(3)])));
-    let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
+    let counts = counts(&db, &scope, KeySet::keys(vec![key(1), key(77), key(3)])).await;
     assert_eq!(counts, Counts { read: 3, processed: 2, skipped: 1, ..Counts::default() });
 }
 
@@ -91,9 +94,7 @@ async fn refresh_raises_every_version(db: Db) {
     let scope = db
         .scope("source.table = \"t\"\nsource.where = \"v > 1\"\nstep.refresh = true\nstep.version = \"version\"")
         .await;
-    let ledger = db.fenced(1).await;
-    let commit = effect(Effect::Statement(everything()));
-    let counts = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger.counts;
+    let counts = counts(&db, &scope, everything()).await;
     assert_eq!(counts, Counts { read: 4, processed: 4, ..Counts::default() });
     assert_eq!(db.number("SELECT sum(version) FROM t").await, 9);
 }

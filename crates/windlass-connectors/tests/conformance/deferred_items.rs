@@ -53,28 +53,14 @@ pub(crate) async fn a_round_trip(db: Db) {
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
     assert_eq!(ledger.counts, Counts { read: 3, dead: 1, ..Counts::default() });
 
-    let retries = db
-        .data
-        .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
-        .await
-        .unwrap();
+    let retries = db.deferred(ledger.chunk, DeferredState::Retry).await;
     assert_eq!(retries[0], deferred(1));
     assert!(
         retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
     );
-    let dead = db
-        .data
-        .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
-        .await
-        .unwrap();
+    let dead = db.deferred(ledger.chunk, DeferredState::Dead).await;
     assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));
-    assert!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Suspect, None, 10))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(db.deferred(ledger.chunk, DeferredState::Suspect).await.is_empty());
 
     let ledger = db
         .data
@@ -83,21 +69,8 @@ pub(crate) async fn a_round_trip(db: Db) {
         .unwrap()
         .ledger;
     assert_eq!(ledger.commits, 2);
-    assert_eq!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
-    assert!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert_eq!(db.deferred(ledger.chunk, DeferredState::Retry).await.len(), 1);
+    assert!(db.deferred(ledger.chunk, DeferredState::Dead).await.is_empty());
     assert_eq!(db.data.prune(ledger.chunk.job).await.unwrap(), 2);
 }
 
@@ -131,20 +104,8 @@ pub(crate) async fn deferring_again_overwrites(db: Db) {
     // Resolved and deferred in one commit: it stays deferred.
     let commit = commit_of(vec![dead.clone()], vec![key(1)]);
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
-    assert!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Dead, None, 10))
-            .await
-            .unwrap(),
-        [dead]
-    );
+    assert!(db.deferred(ledger.chunk, DeferredState::Retry).await.is_empty());
+    assert_eq!(db.deferred(ledger.chunk, DeferredState::Dead).await, [dead]);
 }
 
 pub(crate) async fn ledger_rows_are_paged_with_their_counts(db: Db) {

@@ -10,21 +10,6 @@ use windlass_connectors::{
 use windlass_core::{ChunkId, Column, ColumnType, Counts, Cursor, Load, Value};
 use windlass_testkit::{Database, MariaServer, Options, PostgresServer};
 
-/// A server that flushes its log only when a commit waits for it.
-fn lazy_server() -> PostgresServer {
-    let settings = [
-        ("synchronous_commit", "off"),
-        ("wal_writer_delay", "10s"),
-        ("wal_writer_flush_after", "1GB"),
-        ("autovacuum", "off"),
-        ("wal_level", "minimal"),
-        ("max_wal_senders", "0"),
-        ("checkpoint_timeout", "1h"),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    PostgresServer::start(Options { fsync: false, settings })
-}
-
 struct Log(Database);
 
 impl Log {
@@ -63,7 +48,7 @@ impl Submitter for Taking {
 
 #[tokio::test]
 async fn confirmed_writes_are_flushed() {
-    let server = lazy_server();
+    let server = PostgresServer::start_lazy();
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
     database.run(&format!("ALTER DATABASE {name} {off}; ALTER ROLE windlass {off}")).await;

@@ -4,7 +4,10 @@ use rusqlite::types::ValueRef;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_postgres::SimpleQueryMessage;
-use windlass_connectors::{Commit, Connection, Effect, Fence, Ledger, Scope, connect, validate};
+use windlass_connectors::{
+    Commit, Connection, DeferredItem, DeferredPage, DeferredState, Effect, Fence, Ledger, Scope,
+    connect, validate,
+};
 use windlass_core::{ChunkId, Config, Counts, Cursor, Identity, JobType, KeySet, Request, Value};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
@@ -277,6 +280,11 @@ impl Db {
     ) -> Scope {
         let (job_type, table) = self.job_type(toml).await;
         Scope::new(job_type, table, &request, &identity).unwrap()
+    }
+
+    /// The first deferred items of a chunk in this state.
+    pub(crate) async fn deferred(&self, chunk: ChunkId, state: DeferredState) -> Vec<DeferredItem> {
+        self.data.deferred(chunk, DeferredPage::new(state, None, 10)).await.unwrap()
     }
 
     /// Fences one chunk of a new job.

@@ -1,6 +1,7 @@
 //! Records are read completely, in key order and within the limits. Values that the database considers equal are one.
 
 use crate::harness::{Db, everything, key, on_every_backend};
+use windlass_connectors::ReadLimits;
 use windlass_core::{Key, KeySet, Value};
 
 on_every_backend!(
@@ -44,11 +45,7 @@ async fn every_type_survives_a_round_trip(db: Db) {
     db.run(&format!("INSERT INTO t VALUES (2, {nulls}, 5)")).await;
     let scope =
         db.scope("source.table = \"t\"\nstep.handler = \"h\"\nstep.version = \"version\"").await;
-    let batch = db
-        .data
-        .read(&scope, &everything(), windlass_connectors::ReadLimits::new(10, usize::MAX))
-        .await
-        .unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(10, usize::MAX)).await.unwrap();
     assert!(batch.end);
     let item = &batch.items[0];
     assert_eq!((&item.key, &item.guard), (&key(1), &Value::Int(5)));
@@ -92,21 +89,12 @@ async fn the_byte_limit_is_respected(db: Db) {
         db.run(&format!("INSERT INTO t VALUES ({id}, '{}')", "x".repeat(1000))).await;
     }
     let scope = db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
-    let batch = db
-        .data
-        .read(&scope, &everything(), windlass_connectors::ReadLimits::new(100, 3500))
-        .await
-        .unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(100, 3500)).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (4, false));
-    let batch = db
-        .data
-        .read(&scope, &everything(), windlass_connectors::ReadLimits::new(100, 1))
-        .await
-        .unwrap();
+    let batch = db.data.read(&scope, &everything(), ReadLimits::new(100, 1)).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (1, false));
     let rest = KeySet::range(Some(key(18)), None);
-    let batch =
-        db.data.read(&scope, &rest, windlass_connectors::ReadLimits::new(100, 1)).await.unwrap();
+    let batch = db.data.read(&scope, &rest, ReadLimits::new(100, 1)).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (1, true));
 }
 
@@ -116,11 +104,8 @@ async fn a_limited_batch_tells_whether_there_is_more(db: Db) {
     for (limit, expected, end) in
         [(2, vec![1, 2], false), (3, vec![1, 2, 3], true), (4, vec![1, 2, 3], true)]
     {
-        let batch = db
-            .data
-            .read(&scope, &everything(), windlass_connectors::ReadLimits::new(limit, usize::MAX))
-            .await
-            .unwrap();
+        let batch =
+            db.data.read(&scope, &everything(), ReadLimits::new(limit, usize::MAX)).await.unwrap();
         let keys: Vec<Key> = batch.items.into_iter().map(|item| item.key).collect();
         assert_eq!(keys, expected.into_iter().map(key).collect::<Vec<_>>());
         assert_eq!(batch.end, end);
@@ -135,11 +120,7 @@ async fn listed_keys_that_exist(db: Db) {
     let scope = db.scope("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
     let key = |text: &str| Key(vec![Value::Bytes(vec![255]), Value::from(text)]);
     let key_set = KeySet::keys(vec![key("other"), key("it's"), key("none"), key("it's")]);
-    let batch = db
-        .data
-        .read(&scope, &key_set, windlass_connectors::ReadLimits::new(10, usize::MAX))
-        .await
-        .unwrap();
+    let batch = db.data.read(&scope, &key_set, ReadLimits::new(10, usize::MAX)).await.unwrap();
     let keys: Vec<Key> = batch.items.into_iter().map(|item| item.key).collect();
     assert_eq!((keys, batch.end), (vec![key("it's"), key("other")], true));
     assert_eq!(db.data.count(&scope, &key_set).await.unwrap(), 2);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::Backoff;
 use windlass_drivers::ErrorClass;
-use windlass_store::{Lease, LeaseStatus, NewPart, Result, Store, StoreError};
+use windlass_store::{HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError};
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
 /// process takes the chunk.
@@ -69,8 +69,8 @@ impl ChunkLease {
         wait: Duration,
     ) -> Result<()> {
         let progress = self.state.progress();
-        self.persist(|| self.store.release(self.lease(), &progress, error, counts_as_attempt, wait))
-            .await
+        let back = HandBack::new(error, counts_as_attempt, wait);
+        self.persist(|| self.store.release(self.lease(), &progress, back.clone())).await
     }
 
     /// Ends the chunk `FAILED`. The chunk must be fenced.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::Fence;
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Capabilities, Lease, LeasedChunk, SegmentLease};
+use windlass_store::{Capabilities, HandBack, Lease, LeasedChunk, SegmentLease};
 
 /// Chunks, merges or jobs taken per round.
 const BATCH: u32 = 50;
@@ -120,9 +120,8 @@ pub(crate) async fn end_cancelled(engine: &Engine, by: &Capabilities) -> Result<
     }
     for merge in merges {
         if let Err(error) = end_merge(engine, merge).await {
-            let reason = error.to_string();
-            let released =
-                engine.store().release_segment(merge, Some(&reason), false, FENCE_RETRY_WAIT);
+            let back = HandBack::new(Some(&error.to_string()), false, FENCE_RETRY_WAIT);
+            let released = engine.store().release_segment(merge, back);
             ignore_lost(released.await.map_err(EngineError::from))?;
             failed = Some(error);
         }

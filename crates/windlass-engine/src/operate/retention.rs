@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 use windlass_connectors::ConnectorError;
 use windlass_core::{JobId, JobStatus, Retention};
+use windlass_store::OldJobs;
 
 /// How often it prunes.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(600);
@@ -84,12 +85,16 @@ impl Engine {
         if let Some(age) = retention.dead_letters {
             pruned.dead_letters += store.remove_dead_letters(job_type, age).await?;
         }
+        let old = |age| OldJobs {
+            job_type: job_type.to_owned(),
+            age,
+            connections: connections.clone(),
+            limit: JOBS_PER_QUERY,
+        };
         let (mut result, mut tried) = (Ok(()), HashSet::new());
         loop {
-            let expired =
-                store.expired(job_type, retention.jobs, &connections, JOBS_PER_QUERY).await?;
-            let emptied =
-                store.prunable(job_type, retention.chunks, &connections, JOBS_PER_QUERY).await?;
+            let expired = store.expired(&old(retention.jobs)).await?;
+            let emptied = store.prunable(&old(retention.chunks)).await?;
             let before = tried.len();
             for (job, whole) in [(expired, true), (emptied, false)]
                 .into_iter()

@@ -21,7 +21,9 @@ use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegm
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{Backoff, ErrorKind};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{Capabilities, LeasedSegment, NewChunk, Page, SegmentLease, StoreError};
+use windlass_store::{
+    Capabilities, HandBack, LeasedSegment, NewChunk, Page, SegmentLease, StoreError,
+};
 
 /// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
 /// workers can start at once and a crash loses little work.
@@ -97,11 +99,9 @@ async fn plan_segment(
     let store = engine.store();
     let outcome = match plan_pages(&engine, segment, &shutdown).await {
         Ok(SegmentOutcome::Done | SegmentOutcome::Lost) => return,
-        Ok(SegmentOutcome::HandBack) => {
-            store.release_segment(lease, None, false, Duration::ZERO).await
-        }
+        Ok(SegmentOutcome::HandBack) => store.release_segment(lease, HandBack::default()).await,
         Ok(SegmentOutcome::Later(why, wait)) => {
-            store.release_segment(lease, Some(&why), false, wait).await
+            store.release_segment(lease, HandBack::new(Some(&why), false, wait)).await
         }
         Err(error) => {
             let definition =
@@ -118,11 +118,12 @@ async fn plan_segment(
                 // An unavailable database does not count as an attempt.
                 ErrorKind::Unavailable => {
                     let (why, wait) = (error.to_string(), retry.backoff_after(1));
-                    store.release_segment(lease, Some(&why), false, wait).await
+                    store.release_segment(lease, HandBack::new(Some(&why), false, wait)).await
                 }
                 ErrorKind::Transient => match retry.wait_after(attempts + 1) {
                     Some(wait) => {
-                        store.release_segment(lease, Some(&error.to_string()), true, wait).await
+                        let back = HandBack::new(Some(&error.to_string()), true, wait);
+                        store.release_segment(lease, back).await
                     }
                     None => store.fail_segment(lease, &error.to_string()).await,
                 },

@@ -146,32 +146,30 @@ pub(crate) struct SubjectQuery {
     pub(crate) job_type: Option<String>,
 }
 
-/// Emergency stop: no segment is planned and no chunk is leased any more, in the whole cluster
-#[utoipa::path(post, path = "/stop", tag = "control", params(SubjectQuery), responses(
-    (status = 200, description = "The controls of the subject", body = [Control]),
-    (status = 400, description = "The query is invalid"),
-    (status = 404, description = "No such job type"),
-))]
-pub(crate) async fn stop(
-    Administrator(caller): Administrator,
-    State(app): State<Arc<App>>,
-    Query(subject): Query<SubjectQuery>,
-) -> ApiResult<Json<Vec<Control>>> {
-    set_stopped(&app, &caller, subject, true).await
+/// Defines the routes that stop and start processing.
+macro_rules! processing_routes {
+    ($($(#[doc = $doc:literal])+ $name:ident at $path:literal: $stopped:literal;)+) => {$(
+        $(#[doc = $doc])+
+        #[utoipa::path(post, path = $path, tag = "control", params(SubjectQuery), responses(
+            (status = 200, description = "The controls of the subject", body = [Control]),
+            (status = 400, description = "The query is invalid"),
+            (status = 404, description = "No such job type"),
+        ))]
+        pub(crate) async fn $name(
+            Administrator(caller): Administrator,
+            State(app): State<Arc<App>>,
+            Query(subject): Query<SubjectQuery>,
+        ) -> ApiResult<Json<Vec<Control>>> {
+            set_stopped(&app, &caller, subject, $stopped).await
+        }
+    )+};
 }
 
-/// Start processing again
-#[utoipa::path(post, path = "/start", tag = "control", params(SubjectQuery), responses(
-    (status = 200, description = "The controls of the subject", body = [Control]),
-    (status = 400, description = "The query is invalid"),
-    (status = 404, description = "No such job type"),
-))]
-pub(crate) async fn start(
-    Administrator(caller): Administrator,
-    State(app): State<Arc<App>>,
-    Query(subject): Query<SubjectQuery>,
-) -> ApiResult<Json<Vec<Control>>> {
-    set_stopped(&app, &caller, subject, false).await
+processing_routes! {
+    /// Emergency stop: no segment is planned and no chunk is leased any more, in the whole cluster
+    stop at "/stop": true;
+    /// Start processing again
+    start at "/start": false;
 }
 
 async fn set_stopped(

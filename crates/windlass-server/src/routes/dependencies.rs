@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::auth::Viewer;
-use crate::extract::PathId;
+use crate::extract::{NoSuchJob, VisibleJob};
 use crate::problem::ApiResult;
 use axum::Json;
 use axum::extract::State;
@@ -34,16 +34,12 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/jobs/{id}/dependencies", tag = "dependencies",
     params(("id" = Uuid, Path)), responses(
     (status = 200, description = "The jobs, oldest first", body = [LinkedJob]),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
 ))]
 pub(crate) async fn of_job(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
+    VisibleJob { app, caller, job }: VisibleJob,
 ) -> ApiResult<Json<Vec<LinkedJob>>> {
-    app.job_summary(&caller, id).await?;
-    let mut graph = app.engine.graph(id).await?;
+    let mut graph = app.engine.graph(job.id).await?;
     graph.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
     Ok(Json(graph))
 }

@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::auth::{Caller, Viewer};
-use crate::extract::PathId;
+use crate::extract::{NoSuchJob, VisibleJob};
 use crate::problem::ApiResult;
 use crate::streams::StreamPermit;
 use crate::watch::Change;
@@ -48,16 +48,13 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
     params(("id" = Uuid, Path), ("last-event-id" = Option<String>, Header)), responses(
     (status = 200, description = "The events", body = StreamEvent, content_type = EVENT_STREAM),
     (status = 204, description = "The job has ended, and the client has received its last event"),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
 ))]
 pub(crate) async fn of_job(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
+    VisibleJob { app, caller, job }: VisibleJob,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let job = app.job_summary(&caller, id).await?;
+    let id = job.id;
     let permit = app.streams.acquire(caller.name());
     if job.has_ended() {
         return Ok(match headers.contains_key("last-event-id") {

@@ -3,7 +3,7 @@
 use super::page::{limit, page};
 use crate::App;
 use crate::auth::{Caller, Submitter, Viewer};
-use crate::extract::{JsonBody, PathId, Query};
+use crate::extract::{JsonBody, NoSuchJob, PathId, Query, VisibleJob};
 use crate::problem::{ApiError, ApiResult};
 use axum::Json;
 use axum::extract::{OriginalUri, State};
@@ -122,8 +122,7 @@ pub(crate) async fn check_request(
 /// Show a job
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = Uuid, Path)), responses(
     (status = 200, description = "The job", body = Job),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
 ))]
 pub(crate) async fn show(
     Viewer(caller): Viewer,
@@ -155,15 +154,12 @@ pub(crate) struct ChunksQuery {
     (status = 404, description = "No such job"),
 ))]
 pub(crate) async fn chunks(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
+    VisibleJob { app, job, .. }: VisibleJob,
     OriginalUri(uri): OriginalUri,
-    PathId(id): PathId,
     Query(query): Query<ChunksQuery>,
 ) -> ApiResult<Response> {
     let limit = limit(query.limit, 100)?;
-    app.job_summary(&caller, id).await?;
-    let chunks = app.engine.store().chunks(id, query.status, query.after, limit).await?;
+    let chunks = app.engine.store().chunks(job.id, query.status, query.after, limit).await?;
     Ok(page(chunks, limit, &uri, "after", |chunk| chunk.chunk))
 }
 
@@ -171,14 +167,10 @@ pub(crate) async fn chunks(
 #[utoipa::path(get, path = "/jobs/{id}/segments", tag = "jobs", params(("id" = Uuid, Path)),
     responses(
     (status = 200, description = "The segments", body = [SegmentRow]),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
 ))]
 pub(crate) async fn segments(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
+    VisibleJob { app, job, .. }: VisibleJob,
 ) -> ApiResult<Json<Vec<SegmentRow>>> {
-    app.job_summary(&caller, id).await?;
-    Ok(Json(app.engine.store().segments(id).await?))
+    Ok(Json(app.engine.store().segments(job.id).await?))
 }

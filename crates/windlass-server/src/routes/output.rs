@@ -1,16 +1,12 @@
 //! Downloads the output of a job.
 
-use crate::App;
-use crate::auth::Viewer;
 use crate::byte_range::{self, ByteRange};
-use crate::extract::PathId;
+use crate::extract::{NoSuchJob, VisibleJob};
 use crate::output::Output;
 use crate::problem::{ApiError, ApiResult};
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
-use std::sync::Arc;
 use windlass_core::Job;
 
 /// The content type: one JSON document per line.
@@ -25,18 +21,14 @@ const JSON_LINES: &str = "application/x-ndjson";
     (status = 200, description = "All rows", body = String, content_type = JSON_LINES),
     (status = 206, description = "The requested bytes", body = String,
         content_type = JSON_LINES),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
     (status = 416, description = "The range is beyond the end of the output"),
 ))]
 pub(crate) async fn download(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
+    VisibleJob { app, job, .. }: VisibleJob,
     headers: HeaderMap,
 ) -> ApiResult<Response<Body>> {
-    let job = app.job_summary(&caller, id).await?;
-    let output = Output::open(&app.engine, id).await?;
+    let output = Output::open(&app.engine, job.id).await?;
     let mut response = Response::new(Body::empty());
     let mut put = |name, value: String| -> ApiResult<()> {
         let value = HeaderValue::try_from(value);

@@ -1,16 +1,12 @@
 //! Downloads the report of a job.
 
-use crate::App;
-use crate::auth::Viewer;
-use crate::extract::PathId;
+use crate::extract::{NoSuchJob, VisibleJob};
 use crate::problem::ApiResult;
-use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::IntoResponse;
-use std::sync::Arc;
 use windlass_html::report::CONTENT_POLICY;
 
 /// Download the report of a job that has ended
@@ -19,20 +15,16 @@ use windlass_html::report::CONTENT_POLICY;
 /// first rows of the result.
 #[utoipa::path(get, path = "/jobs/{id}/report", tag = "jobs", params(("id" = Uuid, Path)), responses(
     (status = 200, description = "The page", body = String, content_type = "text/html"),
-    (status = 400, description = "The id is not a UUID"),
-    (status = 404, description = "No such job"),
+    NoSuchJob,
     (status = 409, description = "The job has not ended"),
 ))]
 pub(crate) async fn report(
-    Viewer(caller): Viewer,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
+    VisibleJob { app, job, .. }: VisibleJob,
 ) -> ApiResult<impl IntoResponse> {
-    app.job_summary(&caller, id).await?;
-    let page = app.engine.report(id).await?;
+    let page = app.engine.report(job.id).await?;
     let headers = [
         (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
-        (CONTENT_DISPOSITION, format!("attachment; filename=\"{id}.html\"")),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{}.html\"", job.id)),
         (CONTENT_SECURITY_POLICY, CONTENT_POLICY.to_owned()),
         (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         (CACHE_CONTROL, "no-store".to_owned()),

@@ -3,15 +3,15 @@
 -- Index: the primary key.
 UPDATE windlass_chunks
 SET status = 'PENDING',
-    cursor = $4,
-    read = $5,
-    processed = $6,
-    skipped = $7,
-    dead = $8,
-    conflicts = $9,
-    error = coalesce($10, error),
-    attempts = attempts + $11,
+    cursor = $5,
+    read = $6,
+    processed = $7,
+    skipped = $8,
+    dead = $9,
+    conflicts = $10,
+    error = coalesce($11, error),
+    attempts = attempts + $12,
     ending = false,
-    available_at = clock_timestamp() + $12 * interval '1 millisecond',
+    available_at = clock_timestamp() + $13 * interval '1 millisecond',
     lease_until = NULL
-WHERE job_id = $1 AND number = $2 AND epoch = $3 AND nonce = $13 AND status = 'PROCESSING'
+WHERE job_id = $1 AND number = $2 AND epoch = $3 AND nonce = $4 AND status = 'PROCESSING'

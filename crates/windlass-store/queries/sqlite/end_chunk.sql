@@ -2,7 +2,7 @@
 -- Lock: the write transaction.
 -- Index: the primary key.
 UPDATE windlass_chunks
-SET status = ?4,
+SET status = ?12,
     cursor = ?5,
     read = ?6,
     processed = ?7,
@@ -10,7 +10,7 @@ SET status = ?4,
     dead = ?9,
     conflicts = ?10,
     error = coalesce(?11, error),
-    attempts = attempts + CASE ?4 WHEN 'FAILED' THEN 1 ELSE 0 END,
+    attempts = attempts + CASE ?12 WHEN 'FAILED' THEN 1 ELSE 0 END,
     lease_until = NULL,
     finished_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
-WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?12 AND status = 'PROCESSING'
+WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?4 AND status = 'PROCESSING'

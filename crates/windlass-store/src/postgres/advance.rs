@@ -57,8 +57,8 @@ pub(super) async fn advance(tx: &Transaction, job: &mut JobState) -> Result<()> 
     match transitions::next_step(job) {
         NextStep::Wait => return Ok(()),
         NextStep::Finish => {
-            let segments = failed_units(tx, sql!("failed_segments"), job.id).await?;
-            let chunks = failed_units(tx, sql!("failed_chunks"), job.id).await?;
+            let segments = failed_units(tx, sql!(shared "failed_segments"), job.id).await?;
+            let chunks = failed_units(tx, sql!(shared "failed_chunks"), job.id).await?;
             match transitions::finish(job, &segments, &chunks) {
                 Some(transition) => apply(tx, job, &transition).await?,
                 None => return begin_merge(tx, job).await,
@@ -80,7 +80,7 @@ pub(super) async fn advance(tx: &Transaction, job: &mut JobState) -> Result<()> 
 async fn begin_merge(tx: &Transaction, job: &mut JobState) -> Result<()> {
     let (state, range) = values::merge()?;
     tx.execute(sql!("insert_merge"), params![job.id, state, range]).await?;
-    tx.execute(sql!("begin_merge"), params![job.id]).await?;
+    tx.execute(sql!(shared "begin_merge"), params![job.id]).await?;
     job.open_segments += 1;
     job.merge_due = false;
     signal(tx).await

@@ -11,7 +11,9 @@ use super::{PostgresStore, params, sql, texts};
 use crate::control::WORKER_VANISHED_AFTER_MS;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, clean, list_limit, millis};
-use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unleasable, rows};
+use crate::{
+    Alert, AlertFilter, AlertStore, DeliveryAttempt, NewAlert, Occurrence, Result, Unleasable, rows,
+};
 
 #[async_trait]
 impl AlertStore for PostgresStore {
@@ -36,12 +38,12 @@ impl AlertStore for PostgresStore {
     }
 
     async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>> {
-        self.read(sql!("open_alerts"), params![kind.as_str()], rows::condition).await
+        self.read(sql!(shared "open_alerts"), params![kind.as_str()], rows::condition).await
     }
 
     async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool> {
         let tx = self.begin().await?;
-        tx.execute(sql!("remove_condition"), params![kind.as_str(), subject]).await?;
+        tx.execute(sql!(shared "remove_condition"), params![kind.as_str(), subject]).await?;
         let params = params![kind.as_str(), subject, clean(reason)];
         let cleared = tx.execute(sql!("clear_alert"), params).await?;
         tx.commit().await?;
@@ -71,16 +73,10 @@ impl AlertStore for PostgresStore {
         self.read_first(sql!("lease_alert"), params![millis(lease)], rows::alert).await
     }
 
-    async fn settle_alert(
-        &self,
-        id: Uuid,
-        attempts: u32,
-        error: Option<&str>,
-        wait: Duration,
-        give_up_after: Duration,
-    ) -> Result<Option<Delivery>> {
-        let (wait, give_up_after) = (millis(wait), millis(give_up_after));
-        let params = params![id, attempts, error.map(clean), wait, give_up_after];
+    async fn settle_alert(&self, attempt: DeliveryAttempt) -> Result<Option<Delivery>> {
+        let DeliveryAttempt { id, attempts, error, wait, give_up_after } = attempt;
+        let error = error.as_deref().map(clean);
+        let params = params![id, attempts, error, millis(wait), millis(give_up_after)];
         let read = |row: &Row| row.status("delivery");
         self.read_first(sql!("settle_alert"), params, read).await
     }

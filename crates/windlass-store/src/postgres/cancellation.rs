@@ -59,7 +59,7 @@ async fn end_merge(tx: &Transaction, lease: SegmentLease, note: Option<String>) 
     if advance::lock_job(tx, id).await?.is_none() {
         return Err(StoreError::LeaseLost);
     }
-    if tx.execute(sql!("end_segment"), params![id, segment, epoch, nonce]).await? == 0 {
+    if tx.execute(sql!(shared "end_segment"), params![id, segment, epoch, nonce]).await? == 0 {
         return segments::check_repeated(tx, lease, ChunkStatus::Cancelled).await;
     }
     let mut job = segments::count_ended(tx, id).await?;

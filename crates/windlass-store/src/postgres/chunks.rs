@@ -1,7 +1,5 @@
 //! Leases, ends and hands back chunks.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, Counts, JobId};
 use windlass_drivers::{Param, Transaction};
@@ -11,8 +9,8 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
-    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result,
-    StoreError, rows,
+    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, HandBack, Lease, LeasedChunk, Progress,
+    Result, StoreError, rows,
 };
 
 #[async_trait]
@@ -124,36 +122,15 @@ impl ChunkStore for PostgresStore {
         Ok(tx.commit().await?)
     }
 
-    async fn release(
-        &self,
-        lease: Lease,
-        progress: &Progress,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()> {
+    async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
         let tx = self.begin().await?;
-        let Progress { cursor, counts } = progress;
-        let params = params![
-            lease.chunk.job,
-            lease.chunk.number,
-            lease.epoch,
-            cursor.to_text(),
-            counts.read,
-            counts.processed,
-            counts.skipped,
-            counts.dead,
-            counts.conflicts,
-            error.map(clean),
-            i64::from(attempt),
-            millis(wait),
-            lease.nonce,
-        ];
-        let released = match tx.execute(sql!("release_chunk"), params).await? {
+        let mut params = progress_params(lease, progress, back.error.as_deref());
+        params.extend_from_slice(params![i64::from(back.attempt), millis(back.wait)]);
+        let released = match tx.execute(sql!("release_chunk"), &params).await? {
             0 => check_repeated(&tx, lease, ChunkStatus::Pending).await,
             _ => Ok(()),
         };
-        if released.is_ok() && wait.is_zero() {
+        if released.is_ok() && back.wait.is_zero() {
             advance::signal(&tx).await?;
         }
         finish(tx, released).await
@@ -166,22 +143,18 @@ async fn write_end(
     progress: &Progress,
     outcome: &ChunkOutcome,
 ) -> Result<bool> {
-    let Progress { cursor, counts } = progress;
-    let params = params![
-        lease.chunk.job,
-        lease.chunk.number,
-        lease.epoch,
-        outcome.status().as_str(),
-        cursor.to_text(),
-        counts.read,
-        counts.processed,
-        counts.skipped,
-        counts.dead,
-        counts.conflicts,
-        outcome.error(),
-        lease.nonce,
-    ];
-    Ok(tx.execute(sql!("end_chunk"), params).await? > 0)
+    let mut params = progress_params(lease, progress, outcome.error());
+    params.push(outcome.status().as_str().into());
+    Ok(tx.execute(sql!("end_chunk"), &params).await? > 0)
+}
+
+/// The first parameters of statements that write the progress of a chunk.
+fn progress_params(lease: Lease, progress: &Progress, error: Option<&str>) -> Vec<Param<'static>> {
+    let Counts { read, processed, skipped, dead, conflicts, .. } = progress.counts;
+    let (chunk, cursor) = (lease.chunk, progress.cursor.to_text());
+    let of_lease = params![chunk.job, chunk.number, lease.epoch, lease.nonce];
+    let of_work = params![cursor, read, processed, skipped, dead, conflicts, error.map(clean)];
+    [of_lease.as_slice(), of_work].concat()
 }
 
 /// Settles dead letters after the end of a chunk, and fails, pauses or ends the job.
@@ -213,7 +186,7 @@ async fn advance_job(
 /// Succeeds if an earlier call with this lease brought the chunk into this status.
 async fn check_repeated(tx: &Transaction, lease: Lease, status: ChunkStatus) -> Result<()> {
     let params = params![lease.chunk.job, lease.chunk.number];
-    let row = tx.query_opt(sql!("chunk_state"), params).await?;
+    let row = tx.query_opt(sql!(shared "chunk_state"), params).await?;
     let made_before = row.map(|row| transitions::is_chunk_at(&row, lease, status)).transpose()?;
     transitions::repeated(made_before.unwrap_or_default())
 }

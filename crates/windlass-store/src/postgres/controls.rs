@@ -17,7 +17,7 @@ impl ControlStore for PostgresStore {
     }
 
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
-        self.single(sql!("set_stopped"), params![subject, stopped]).await.map(drop)
+        self.single(sql!(shared "set_stopped"), params![subject, stopped]).await.map(drop)
     }
 
     async fn set_throughput(
@@ -26,7 +26,9 @@ impl ControlStore for PostgresStore {
         concurrency: Option<i64>,
         rate: Option<i64>,
     ) -> Result<()> {
-        self.single(sql!("set_throughput"), params![subject, concurrency, rate]).await.map(drop)
+        self.single(sql!(shared "set_throughput"), params![subject, concurrency, rate])
+            .await
+            .map(drop)
     }
 
     async fn controls(&self) -> Result<Vec<Control>> {
@@ -34,7 +36,7 @@ impl ControlStore for PostgresStore {
     }
 
     async fn over_limit(&self) -> Result<Vec<Lease>> {
-        self.read(sql!("over_limit"), &[], rows::lease).await
+        self.read(sql!(shared "over_limit"), &[], rows::lease).await
     }
 
     async fn reserve(&self, job: JobId, items: i64, max_wait: Duration) -> Result<Duration> {

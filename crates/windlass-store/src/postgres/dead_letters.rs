@@ -18,7 +18,7 @@ impl DeadLetterStore for PostgresStore {
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
         let arguments = LetterArguments::of(filter);
         let params = bind(&arguments, [values::list_limit(filter.limit).into()]);
-        let sql = with_conditions(sql!("list_dead_letters"));
+        let sql = with_conditions(sql!(shared "list_dead_letters"));
         self.read(&sql, &params, rows::dead_letter).await
     }
 
@@ -29,12 +29,12 @@ impl DeadLetterStore for PostgresStore {
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {
         let arguments = LetterArguments::of(filter);
         let params = bind(&arguments, [values::list_limit(filter.limit).into()]);
-        let sql = with_conditions(sql!("dead_letter_groups"));
+        let sql = with_conditions(sql!(shared "dead_letter_groups"));
         self.read(&sql, &params, rows::dead_letter_group).await
     }
 
     async fn count_dead_letters(&self, max: i64) -> Result<Vec<(String, i64)>> {
-        self.read(sql!("count_dead_letters"), params![max], rows::letter_count).await
+        self.read(sql!(shared "count_dead_letters"), params![max], rows::letter_count).await
     }
 
     async fn add_dead_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<()> {
@@ -45,7 +45,7 @@ impl DeadLetterStore for PostgresStore {
 
     async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
         let arguments = LetterArguments::of(filter);
-        let sql = with_conditions(sql!("redrivable"));
+        let sql = with_conditions(sql!(shared "redrivable"));
         self.read(&sql, &bind(&arguments, []), rows::redrive_root).await
     }
 
@@ -117,9 +117,9 @@ async fn redrive(
     filter: &DeadLetterFilter,
     mut job: NewJob,
 ) -> Result<u64> {
-    if tx.query_opt(sql!("find_job"), params![job.id]).await?.is_some() {
+    if tx.query_opt(sql!(shared "find_job"), params![job.id]).await?.is_some() {
         // The same redrive, repeated because its answer was lost.
-        let row = tx.query_one(sql!("count_redriven"), params![job.id]).await?;
+        let row = tx.query_one(sql!(shared "count_redriven"), params![job.id]).await?;
         return Ok(row.int("letters")?.unsigned_abs());
     }
     let arguments = LetterArguments::of(filter);
@@ -140,7 +140,7 @@ async fn redrive(
 /// Inserts the conditions that several statements share.
 fn with_conditions(sql: &str) -> String {
     sql.replace("{filter}", sql!("dead_letter_filter"))
-        .replace("{redrivable}", sql!("redrivable_filter"))
+        .replace("{redrivable}", sql!(shared "redrivable_filter"))
 }
 
 /// The parameters of a filter, in the order that all five statements use, and further ones.

@@ -18,15 +18,15 @@ use crate::{DependencyStore, JoinPointRow, LinkedJob, Result, Trigger, rows};
 #[async_trait]
 impl DependencyStore for PostgresStore {
     async fn dependency_graph(&self, job: JobId, limit: u32) -> Result<Vec<LinkedJob>> {
-        self.read(sql!("dependency_graph"), params![job, limit], rows::linked_job).await
+        self.read(sql!(shared "dependency_graph"), params![job, limit], rows::linked_job).await
     }
 
     async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
-        self.read(sql!("list_join_points"), params![limit], rows::join_point).await
+        self.read(sql!(shared "list_join_points"), params![limit], rows::join_point).await
     }
 
     async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
-        self.read(sql!("list_triggers"), params![limit], rows::trigger).await
+        self.read(sql!(shared "list_triggers"), params![limit], rows::trigger).await
     }
 
     async fn lease_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
@@ -34,7 +34,7 @@ impl DependencyStore for PostgresStore {
     }
 
     async fn complete_trigger(&self, id: JobId) -> Result<()> {
-        self.single(sql!("remove_trigger"), params![id]).await.map(drop)
+        self.single(sql!(shared "remove_trigger"), params![id]).await.map(drop)
     }
 
     async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
@@ -91,7 +91,7 @@ pub(super) async fn release_followers(tx: &Transaction, id: JobId) -> Result<()>
     // To avoid deadlocks, join points are locked after all jobs and in order of their keys.
     let mut arrivals = Vec::new();
     for id in ended {
-        let row = tx.query_one(sql!("ended_job"), params![id]).await?;
+        let row = tx.query_one(sql!(shared "ended_job"), params![id]).await?;
         arrivals.extend(Arrival::read(&row)?);
     }
     arrivals.sort_by(|a, b| a.key.cmp(&b.key));
@@ -102,14 +102,14 @@ pub(super) async fn release_followers(tx: &Transaction, id: JobId) -> Result<()>
 }
 
 async fn followers(tx: &Transaction, job: JobId) -> Result<Followers> {
-    let rows = tx.query(sql!("followers"), params![job]).await?;
+    let rows = tx.query(sql!(shared "followers"), params![job]).await?;
     rows.iter().map(Follower::read).collect()
 }
 
 async fn release(tx: &Transaction, follower: &Follower) -> Result<()> {
     let link = params![follower.child, follower.parent];
     if tx.execute(sql!("release_link"), link).await? > 0 {
-        tx.execute(sql!("decrement_waits"), params![follower.child]).await?;
+        tx.execute(sql!(shared "decrement_waits"), params![follower.child]).await?;
         advance::signal(tx).await?;
     }
     Ok(())
@@ -118,8 +118,9 @@ async fn release(tx: &Transaction, follower: &Follower) -> Result<()> {
 /// Ends a waiting job, of which nothing was ever leased. Returns whether other jobs follow it.
 async fn end(tx: &Transaction, job: &mut JobState, transition: &Transition) -> Result<bool> {
     let (merge, _) = values::merge()?;
-    let segments = tx.execute(sql!("cancel_segments"), params![job.id, merge]).await?;
-    tx.execute(sql!("adjust_open_counts"), params![job.id, -(segments as i64), 0_i64]).await?;
+    let segments = tx.execute(sql!(shared "cancel_segments"), params![job.id, merge]).await?;
+    tx.execute(sql!(shared "adjust_open_counts"), params![job.id, -(segments as i64), 0_i64])
+        .await?;
     advance::write(tx, job, transition).await
 }
 
@@ -128,10 +129,10 @@ async fn arrive(tx: &Transaction, arrival: &Arrival) -> Result<()> {
     let arrived = tx.query_one(sql!("lock_join_point"), params).await?.text("arrived")?;
     match arrival.arrive(&arrived)? {
         JoinStep::Waits { arrived } => {
-            tx.execute(sql!("update_join_point"), params![&arrival.key, arrived]).await?;
+            tx.execute(sql!(shared "update_join_point"), params![&arrival.key, arrived]).await?;
         }
         JoinStep::Fires { id, request } => {
-            tx.execute(sql!("remove_join_point"), params![&arrival.key]).await?;
+            tx.execute(sql!(shared "remove_join_point"), params![&arrival.key]).await?;
             let trigger = params![id, request, &arrival.identity, arrival.root];
             tx.execute(sql!("insert_trigger"), trigger).await?;
             advance::signal(tx).await?;

@@ -12,13 +12,14 @@ use crate::{HistoryStore, MERGED, Result, StoreError};
 #[async_trait]
 impl HistoryStore for PostgresStore {
     async fn identity(&self) -> Result<Uuid> {
-        let found = self.read_first(sql!("store_identity"), &[], |row: &Row| row.id("id")).await?;
+        let found =
+            self.read_first(sql!(shared "store_identity"), &[], |row: &Row| row.id("id")).await?;
         found.ok_or_else(|| StoreError::Unreadable("its identity is missing".to_owned()))
     }
 
     async fn generation(&self, connection: &str) -> Result<i64> {
         let read = |row: &Row| row.int("generation");
-        let found = self.read_first(sql!("generation"), params![connection], read).await?;
+        let found = self.read_first(sql!(shared "generation"), params![connection], read).await?;
         Ok(found.unwrap_or(0))
     }
 
@@ -32,7 +33,8 @@ impl HistoryStore for PostgresStore {
         let tx = self.begin().await?;
         let merge = serde_json::to_string(&PaginationState::Merge)?;
         for (_, epoch) in epochs.iter().filter(|(number, _)| *number == MERGED) {
-            tx.execute(sql!("raise_merge_epoch"), params![job, merge.clone(), *epoch]).await?;
+            tx.execute(sql!(shared "raise_merge_epoch"), params![job, merge.clone(), *epoch])
+                .await?;
         }
         let (numbers, epochs): (Vec<i64>, Vec<i64>) = epochs.iter().copied().unzip();
         let raised = tx.execute(sql!("raise_epochs"), params![job, numbers, epochs]).await?;

@@ -26,7 +26,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
-        self.read_first(sql!("find_job"), params![id], |row| row.status("status")).await
+        self.read_first(sql!(shared "find_job"), params![id], |row| row.status("status")).await
     }
 
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
@@ -53,11 +53,11 @@ impl JobStore for PostgresStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.read_first(sql!("snapshot"), params![id], rows::snapshot).await
+        self.read_first(sql!(shared "snapshot"), params![id], rows::snapshot).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
-        self.read(sql!("redrive_chain"), params![root], rows::chained_job).await
+        self.read(sql!(shared "redrive_chain"), params![root], rows::chained_job).await
     }
 }
 
@@ -126,7 +126,7 @@ async fn existing(
     job: &NewJob,
     columns: &JobColumns,
 ) -> Result<Option<Submitted>> {
-    if tx.query_opt(sql!("find_job"), params![job.id]).await?.is_some() {
+    if tx.query_opt(sql!(shared "find_job"), params![job.id]).await?.is_some() {
         // The same submit, repeated because its answer was lost.
         return Ok(Some(Submitted::New(job.id)));
     }

@@ -28,7 +28,7 @@ async fn run(tx: &Transaction, id: JobId, command: &JobCommand) -> Result<JobSta
             // open, since its load may still commit.
             let reopened = tx.execute(sql!("retry_segments"), params![id]).await?;
             let (merge, _) = values::merge()?;
-            let segments = tx.execute(sql!("cancel_segments"), params![id, merge]).await?;
+            let segments = tx.execute(sql!(shared "cancel_segments"), params![id, merge]).await?;
             tx.execute(sql!("requeue_merge"), params![id]).await?;
             let chunks = tx.execute(sql!("cancel_chunks"), params![id]).await?;
             let segments = reopened as i64 - segments as i64;
@@ -50,7 +50,7 @@ async fn adjust_open(
     segments: i64,
     chunks: i64,
 ) -> Result<()> {
-    tx.execute(sql!("adjust_open_counts"), params![job.id, segments, chunks]).await?;
+    tx.execute(sql!(shared "adjust_open_counts"), params![job.id, segments, chunks]).await?;
     job.open_segments += segments;
     job.open_chunks += chunks;
     Ok(())

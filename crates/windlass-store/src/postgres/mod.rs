@@ -155,8 +155,11 @@ fn texts(texts: Option<&[String]>) -> Param<'_> {
     texts.map_or(Param::Text(None), Param::texts)
 }
 
-/// The text of a statement in `queries/postgres`.
+/// The text of a statement in `queries/postgres`, or in `queries/shared`.
 macro_rules! sql {
+    (shared $name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/shared/", $name, ".sql"))
+    };
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/postgres/", $name, ".sql"))
     };

@@ -12,7 +12,7 @@ use crate::{
 #[async_trait]
 impl PartStore for PostgresStore {
     async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>> {
-        self.read(sql!("list_parts"), params![job, after, limit], rows::part).await
+        self.read(sql!(shared "list_parts"), params![job, after, limit], rows::part).await
     }
 
     async fn merged_part(&self, job: JobId) -> Result<Option<PartRow>> {
@@ -26,7 +26,7 @@ impl PartStore for PostgresStore {
     }
 
     async fn remove_parts(&self, job: JobId) -> Result<()> {
-        self.single(sql!("remove_parts"), params![job]).await.map(drop)
+        self.single(sql!(shared "remove_parts"), params![job]).await.map(drop)
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn put(tx: &Transaction, lease: Lease, part: &NewPart) -> Resul
     .to_vec();
     params.push(content);
     params.push(lease.nonce.into());
-    tx.execute(sql!("put_part"), &params).await?;
+    tx.execute(sql!(shared "put_part"), &params).await?;
     Ok(())
 }
 

@@ -9,44 +9,30 @@ use windlass_drivers::{Param, Row};
 use super::{PostgresStore, params, sql};
 use crate::fields::Fields;
 use crate::values::{DELETE_BATCH, millis};
-use crate::{PartStore, Result, RetentionStore};
+use crate::{OldJobs, PartStore, Result, RetentionStore};
 
 #[async_trait]
 impl RetentionStore for PostgresStore {
     async fn job_types(&self) -> Result<Vec<String>> {
-        self.read(sql!("job_types"), &[], |row: &Row| row.text("job_type")).await
+        self.read(sql!(shared "job_types"), &[], |row: &Row| row.text("job_type")).await
     }
 
-    async fn prunable(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>> {
-        let params = params![job_type, millis(age), limit, connections];
-        self.read(sql!("prunable"), params, |row: &Row| row.id("id")).await
+    async fn prunable(&self, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        self.list_old(sql!("prunable"), jobs).await
     }
 
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
         // Segments first: a job without segments is known to be pruned.
-        self.run_locked(job, &[sql!("remove_segments")]).await?;
+        self.run_locked(job, &[sql!(shared "remove_segments")]).await?;
         let chunks = params![job, DELETE_BATCH];
-        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
+        let removed = self.delete_batches(sql!(shared "remove_chunks"), chunks).await?;
         self.remove_parts(job).await?;
         self.run_locked(job, &[sql!("close_job")]).await?;
         Ok(removed)
     }
 
-    async fn expired(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>> {
-        let params = params![job_type, millis(age), limit, connections];
-        self.read(sql!("expired"), params, |row: &Row| row.id("id")).await
+    async fn expired(&self, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        self.list_old(sql!("expired"), jobs).await
     }
 
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
@@ -59,15 +45,15 @@ impl RetentionStore for PostgresStore {
     }
 
     async fn remove_job(&self, job: JobId) -> Result<u64> {
-        self.run_locked(job, &[sql!("remove_segments")]).await?;
+        self.run_locked(job, &[sql!(shared "remove_segments")]).await?;
         let chunks = params![job, DELETE_BATCH];
-        let removed = self.delete_batches(sql!("remove_chunks"), chunks).await?;
-        self.single(sql!("remove_control"), params![job.to_string()]).await?;
+        let removed = self.delete_batches(sql!(shared "remove_chunks"), chunks).await?;
+        self.single(sql!(shared "remove_control"), params![job.to_string()]).await?;
         let statements = [
-            sql!("remove_dead_letters_of_job"),
+            sql!(shared "remove_dead_letters_of_job"),
             sql!("release_dead_letters"),
-            sql!("remove_links"),
-            sql!("remove_parts"),
+            sql!(shared "remove_links"),
+            sql!(shared "remove_parts"),
             sql!("remove_job"),
         ];
         self.run_locked(job, &statements).await?;
@@ -81,6 +67,12 @@ impl RetentionStore for PostgresStore {
 }
 
 impl PostgresStore {
+    async fn list_old(&self, sql: &str, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        let params =
+            params![&jobs.job_type, millis(jobs.age), jobs.limit, jobs.connections.as_slice()];
+        self.read(sql, params, |row: &Row| row.id("id")).await
+    }
+
     /// Runs statements on a job in one transaction that locks the job first.
     async fn run_locked(&self, job: JobId, statements: &[&str]) -> Result<()> {
         let tx = self.begin().await?;

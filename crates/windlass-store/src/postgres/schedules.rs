@@ -45,7 +45,7 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn fail_schedule(&self, job_type: &str, error: &str) -> Result<()> {
-        self.single(sql!("fail_schedule"), params![job_type, clean(error)]).await.map(drop)
+        self.single(sql!(shared "fail_schedule"), params![job_type, clean(error)]).await.map(drop)
     }
 
     async fn pause_schedule(

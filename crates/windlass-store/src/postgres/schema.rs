@@ -42,7 +42,7 @@ async fn apply(tx: &Transaction) -> Result<()> {
     // second process waits here and then has nothing to apply.
     tx.query("SELECT pg_advisory_xact_lock($1)", params![MIGRATION_LOCK_KEY]).await?;
     tx.batch(sql!("create_migrations")).await?;
-    let applied = tx.query_one(sql!("last_migration"), &[]).await?.int("number")?;
+    let applied = tx.query_one(sql!(shared "last_migration"), &[]).await?.int("number")?;
     for migration in pending(MIGRATIONS, applied)? {
         tx.batch(migration.sql).await?;
         let params = params![migration.number, migration.name];
@@ -58,6 +58,6 @@ async fn is_current(tx: &Transaction) -> Result<bool> {
     if !tx.query_one(sql!("has_migrations"), &[]).await?.flag("made")? {
         return Ok(false);
     }
-    let applied = tx.query_one(sql!("last_migration"), &[]).await?.int("number")?;
+    let applied = tx.query_one(sql!(shared "last_migration"), &[]).await?.int("number")?;
     Ok(pending(MIGRATIONS, applied)?.next().is_none())
 }

@@ -1,7 +1,5 @@
 //! Leases segments and commits pages of planning.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 use windlass_drivers::Transaction;
@@ -11,14 +9,14 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
-    rows,
+    Capabilities, HandBack, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore,
+    StoreError, rows,
 };
 
 #[async_trait]
 impl SegmentStore for PostgresStore {
     async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>> {
-        self.read(sql!("list_segments"), params![job], rows::segment).await
+        self.read(sql!(shared "list_segments"), params![job], rows::segment).await
     }
 
     async fn lease_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedSegment>> {
@@ -35,15 +33,9 @@ impl SegmentStore for PostgresStore {
         finish(tx, committed).await
     }
 
-    async fn release_segment(
-        &self,
-        lease: SegmentLease,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()> {
+    async fn release_segment(&self, lease: SegmentLease, back: HandBack) -> Result<()> {
         let tx = self.begin().await?;
-        let released = release(&tx, lease, error.map(clean), attempt, wait).await;
+        let released = release(&tx, lease, back).await;
         finish(tx, released).await
     }
 
@@ -128,19 +120,14 @@ pub(super) async fn count_ended(tx: &Transaction, job: JobId) -> Result<JobState
     JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)
 }
 
-async fn release(
-    tx: &Transaction,
-    lease: SegmentLease,
-    error: Option<String>,
-    attempt: bool,
-    wait: Duration,
-) -> Result<()> {
+async fn release(tx: &Transaction, lease: SegmentLease, back: HandBack) -> Result<()> {
     let SegmentLease { job, segment, epoch, nonce } = lease;
-    let params = params![job, segment, epoch, i64::from(attempt), error, millis(wait), nonce];
+    let (attempt, error) = (i64::from(back.attempt), back.error.as_deref().map(clean));
+    let params = params![job, segment, epoch, attempt, error, millis(back.wait), nonce];
     if tx.execute(sql!("release_segment"), params).await? == 0 {
         check_repeated(tx, lease, ChunkStatus::Pending).await?;
     }
-    if wait.is_zero() {
+    if back.wait.is_zero() {
         advance::signal(tx).await?;
     }
     Ok(())
@@ -151,7 +138,9 @@ async fn fail(tx: &Transaction, lease: SegmentLease, error: &str) -> Result<()> 
     if advance::lock_job(tx, id).await?.is_none() {
         return Err(StoreError::LeaseLost);
     }
-    if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error, nonce]).await? == 0 {
+    if tx.execute(sql!(shared "fail_segment"), params![id, segment, epoch, error, nonce]).await?
+        == 0
+    {
         return check_repeated(tx, lease, ChunkStatus::Failed).await;
     }
     let mut job = count_ended(tx, id).await?;
@@ -167,7 +156,7 @@ pub(super) async fn check_repeated(
     lease: SegmentLease,
     status: ChunkStatus,
 ) -> Result<()> {
-    let row = tx.query_opt(sql!("segment_state"), params![lease.job, lease.segment]).await?;
+    let row = tx.query_opt(sql!(shared "segment_state"), params![lease.job, lease.segment]).await?;
     let made_before = row.map(|row| transitions::is_segment_at(&row, lease, status)).transpose()?;
     transitions::repeated(made_before.unwrap_or_default())
 }

@@ -49,6 +49,6 @@ impl StatsStore for PostgresStore {
     }
 
     async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>> {
-        self.read(sql!("slowest_chunks"), params![job, i64::from(limit)], rows::chunk).await
+        self.read(sql!(shared "slowest_chunks"), params![job, i64::from(limit)], rows::chunk).await
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn advance(tx: &Transaction<'_>, job: &mut JobState) -> Result<()> {
     match transitions::next_step(job) {
         NextStep::Wait => return Ok(()),
         NextStep::Finish => {
-            let segments = failed_units(tx, sql!("failed_segments"), &id)?;
-            let chunks = failed_units(tx, sql!("failed_chunks"), &id)?;
+            let segments = failed_units(tx, sql!(shared "failed_segments"), &id)?;
+            let chunks = failed_units(tx, sql!(shared "failed_chunks"), &id)?;
             match transitions::finish(job, &segments, &chunks) {
                 Some(transition) => apply(tx, job, &transition)?,
                 None => return begin_merge(tx, job),
@@ -72,7 +72,7 @@ fn begin_merge(tx: &Transaction<'_>, job: &mut JobState) -> Result<()> {
     let (state, range) = values::merge()?;
     let id = job.id.to_string();
     tx.execute(sql!("insert_merge"), params![id, state, range])?;
-    tx.execute(sql!("begin_merge"), [&id])?;
+    tx.execute(sql!(shared "begin_merge"), [&id])?;
     job.open_segments += 1;
     job.merge_due = false;
     tx.signal()

@@ -12,7 +12,9 @@ use super::{SqliteStore, sql};
 use crate::control::WORKER_VANISHED_AFTER_MS;
 use crate::fields::Fields;
 use crate::values::{AlertColumns, clean, list_limit, millis};
-use crate::{Alert, AlertFilter, AlertStore, NewAlert, Occurrence, Result, Unleasable, rows};
+use crate::{
+    Alert, AlertFilter, AlertStore, DeliveryAttempt, NewAlert, Occurrence, Result, Unleasable, rows,
+};
 
 #[async_trait]
 impl AlertStore for SqliteStore {
@@ -39,13 +41,13 @@ impl AlertStore for SqliteStore {
     }
 
     async fn open_alerts(&self, kind: AlertKind) -> Result<Vec<(String, i64)>> {
-        self.query(sql!("open_alerts"), [kind.as_str()], |row| rows::condition(row)).await
+        self.query(sql!(shared "open_alerts"), [kind.as_str()], |row| rows::condition(row)).await
     }
 
     async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool> {
         let (kind, subject, reason) = (kind.as_str(), subject.to_owned(), clean(reason));
         let clear = move |tx: &Transaction<'_>| {
-            tx.execute(sql!("remove_condition"), (kind, subject.clone()))?;
+            tx.execute(sql!(shared "remove_condition"), (kind, subject.clone()))?;
             tx.execute(sql!("clear_alert"), (kind, subject, reason))
         };
         Ok(self.write(clear).await? > 0)
@@ -84,16 +86,10 @@ impl AlertStore for SqliteStore {
         self.write(lease).await
     }
 
-    async fn settle_alert(
-        &self,
-        id: Uuid,
-        attempts: u32,
-        error: Option<&str>,
-        wait: Duration,
-        give_up_after: Duration,
-    ) -> Result<Option<Delivery>> {
-        let (wait, give_up_after) = (millis(wait), millis(give_up_after));
-        let params = (id.to_string(), attempts, error.map(clean), wait, give_up_after);
+    async fn settle_alert(&self, attempt: DeliveryAttempt) -> Result<Option<Delivery>> {
+        let DeliveryAttempt { id, attempts, error, wait, give_up_after } = attempt;
+        let (id, error) = (id.to_string(), error.as_deref().map(clean));
+        let params = (id, attempts, error, millis(wait), millis(give_up_after));
         let settle = move |tx: &Transaction<'_>| {
             tx.query_opt(sql!("settle_alert"), params, |row| row.status("delivery"))
         };

@@ -78,7 +78,7 @@ fn lease_params(by: &Capabilities, limit: u32) -> Result<(String, Option<String>
 fn end_merge(tx: &Transaction<'_>, lease: SegmentLease, note: Option<String>) -> Result<()> {
     let SegmentLease { job, segment, epoch, nonce } = lease;
     let id = job.to_string();
-    if tx.execute(sql!("end_segment"), params![id, segment, epoch, nonce])? == 0 {
+    if tx.execute(sql!(shared "end_segment"), params![id, segment, epoch, nonce])? == 0 {
         return segments::check_repeated(tx, lease, ChunkStatus::Cancelled);
     }
     let mut job = segments::count_ended(tx, &id)?;

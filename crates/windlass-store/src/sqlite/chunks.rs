@@ -1,10 +1,9 @@
 //! Leases, ends and hands back chunks.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
-use windlass_drivers::rusqlite::{Row, params};
+use windlass_drivers::rusqlite::types::Value;
+use windlass_drivers::rusqlite::{Row, params, params_from_iter};
 
 use super::transaction::Transaction;
 use super::{SqliteStore, advance, parts, sql};
@@ -12,7 +11,8 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
-    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, Lease, LeasedChunk, Progress, Result, rows,
+    Capabilities, ChunkOutcome, ChunkRow, ChunkStore, HandBack, Lease, LeasedChunk, Progress,
+    Result, rows,
 };
 
 #[async_trait]
@@ -81,36 +81,14 @@ impl ChunkStore for SqliteStore {
         self.write(complete).await
     }
 
-    async fn release(
-        &self,
-        lease: Lease,
-        progress: &Progress,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()> {
-        let (progress, error) = (progress.clone(), error.map(clean));
+    async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
+        let mut params = progress_params(lease, progress, back.error.as_deref());
+        params.extend([i64::from(back.attempt).into(), millis(back.wait).into()]);
         let release = move |tx: &Transaction<'_>| {
-            let Progress { cursor, counts } = &progress;
-            let params = params![
-                lease.chunk.job.to_string(),
-                lease.chunk.number,
-                lease.epoch,
-                cursor.to_text(),
-                counts.read,
-                counts.processed,
-                counts.skipped,
-                counts.dead,
-                counts.conflicts,
-                error,
-                attempt,
-                millis(wait),
-                lease.nonce,
-            ];
-            if tx.execute(sql!("release_chunk"), params)? == 0 {
+            if tx.execute(sql!("release_chunk"), params_from_iter(params))? == 0 {
                 check_at(tx, lease, ChunkStatus::Pending)?;
             }
-            if wait.is_zero() { tx.signal() } else { Ok(()) }
+            if back.wait.is_zero() { tx.signal() } else { Ok(()) }
         };
         self.write(release).await
     }
@@ -211,22 +189,21 @@ fn write_end(
     progress: &Progress,
     outcome: &ChunkOutcome,
 ) -> Result<bool> {
-    let Progress { cursor, counts } = progress;
-    let params = params![
-        lease.chunk.job.to_string(),
-        lease.chunk.number,
-        lease.epoch,
-        outcome.status().as_str(),
-        cursor.to_text(),
-        counts.read,
-        counts.processed,
-        counts.skipped,
-        counts.dead,
-        counts.conflicts,
-        outcome.error(),
-        lease.nonce,
-    ];
-    Ok(tx.execute(sql!("end_chunk"), params)? > 0)
+    let mut params = progress_params(lease, progress, outcome.error());
+    params.push(outcome.status().as_str().to_owned().into());
+    Ok(tx.execute(sql!("end_chunk"), params_from_iter(params))? > 0)
+}
+
+/// The first parameters of statements that write the progress of a chunk.
+fn progress_params(lease: Lease, progress: &Progress, error: Option<&str>) -> Vec<Value> {
+    let (chunk, counts) = (lease.chunk, progress.counts);
+    let mut params: Vec<Value> = vec![chunk.job.to_string().into(), chunk.number.into()];
+    params.extend([lease.epoch, lease.nonce].map(Value::from));
+    params.push(progress.cursor.to_text().into());
+    let counts = [counts.read, counts.processed, counts.skipped, counts.dead, counts.conflicts];
+    params.extend(counts.map(Value::from));
+    params.push(error.map(clean).into());
+    params
 }
 
 /// Settles dead letters after the end of a chunk, and fails, pauses or ends the job.
@@ -260,6 +237,6 @@ fn advance_job(
 fn check_at(tx: &Transaction<'_>, lease: Lease, status: ChunkStatus) -> Result<()> {
     let params = params![lease.chunk.job.to_string(), lease.chunk.number];
     let read = |row: &Row<'_>| transitions::is_chunk_at(row, lease, status);
-    let is_at = tx.query_opt(sql!("chunk_state"), params, read)?;
+    let is_at = tx.query_opt(sql!(shared "chunk_state"), params, read)?;
     transitions::repeated(is_at.unwrap_or_default())
 }

@@ -19,7 +19,7 @@ impl ControlStore for SqliteStore {
     }
 
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
-        self.execute(sql!("set_stopped"), (subject.to_owned(), stopped)).await.map(drop)
+        self.execute(sql!(shared "set_stopped"), (subject.to_owned(), stopped)).await.map(drop)
     }
 
     async fn set_throughput(
@@ -29,7 +29,7 @@ impl ControlStore for SqliteStore {
         rate: Option<i64>,
     ) -> Result<()> {
         let params = (subject.to_owned(), concurrency, rate);
-        self.execute(sql!("set_throughput"), params).await.map(drop)
+        self.execute(sql!(shared "set_throughput"), params).await.map(drop)
     }
 
     async fn controls(&self) -> Result<Vec<Control>> {
@@ -37,7 +37,7 @@ impl ControlStore for SqliteStore {
     }
 
     async fn over_limit(&self) -> Result<Vec<Lease>> {
-        self.query(sql!("over_limit"), [], |row| rows::lease(row)).await
+        self.query(sql!(shared "over_limit"), [], |row| rows::lease(row)).await
     }
 
     async fn reserve(&self, job: JobId, items: i64, max_wait: Duration) -> Result<Duration> {

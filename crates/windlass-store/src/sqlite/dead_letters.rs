@@ -19,7 +19,7 @@ use crate::{
 impl DeadLetterStore for SqliteStore {
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
         let params = bind(filter, [values::list_limit(filter.limit).into()])?;
-        let sql = indexed(sql!("list_dead_letters"), filter);
+        let sql = indexed(sql!(shared "list_dead_letters"), filter);
         self.query(sql, params_from_iter(params), |row| rows::dead_letter(row)).await
     }
 
@@ -30,12 +30,12 @@ impl DeadLetterStore for SqliteStore {
 
     async fn dead_letter_groups(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetterGroup>> {
         let params = bind(filter, [values::list_limit(filter.limit).into()])?;
-        let sql = indexed(sql!("dead_letter_groups"), filter);
+        let sql = indexed(sql!(shared "dead_letter_groups"), filter);
         self.query(sql, params_from_iter(params), |row| rows::dead_letter_group(row)).await
     }
 
     async fn count_dead_letters(&self, max: i64) -> Result<Vec<(String, i64)>> {
-        self.query(sql!("count_dead_letters"), [max], |row| rows::letter_count(row)).await
+        self.query(sql!(shared "count_dead_letters"), [max], |row| rows::letter_count(row)).await
     }
 
     async fn add_dead_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<()> {
@@ -45,7 +45,7 @@ impl DeadLetterStore for SqliteStore {
 
     async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
         let params = bind(filter, [])?;
-        let sql = indexed(sql!("redrivable"), filter);
+        let sql = indexed(sql!(shared "redrivable"), filter);
         self.query(sql, params_from_iter(params), |row| rows::redrive_root(row)).await
     }
 
@@ -109,9 +109,10 @@ fn add(tx: &Transaction<'_>, lease: Lease, letters: &[LetterColumns]) -> Result<
 
 fn redrive(tx: &Transaction<'_>, params: Vec<Value>, mut job: NewJob) -> Result<u64> {
     let id = job.id.to_string();
-    if tx.query_opt(sql!("find_job"), [&id], |_| Ok(()))?.is_some() {
+    if tx.query_opt(sql!(shared "find_job"), [&id], |_| Ok(()))?.is_some() {
         // The same redrive, repeated because its answer was lost.
-        let letters = tx.query_one(sql!("count_redriven"), [&id], |row| row.int("letters"))?;
+        let letters =
+            tx.query_one(sql!(shared "count_redriven"), [&id], |row| row.int("letters"))?;
         return Ok(letters.unsigned_abs());
     }
     let params = params_from_iter(params);
@@ -136,7 +137,7 @@ fn indexed(sql: &str, filter: &DeadLetterFilter) -> String {
 /// Inserts the conditions that several statements share.
 fn with_conditions(sql: &str) -> String {
     sql.replace("{filter}", sql!("dead_letter_filter"))
-        .replace("{redrivable}", sql!("redrivable_filter"))
+        .replace("{redrivable}", sql!(shared "redrivable_filter"))
 }
 
 /// The parameters of a filter, in the order that all five statements use, and further ones.

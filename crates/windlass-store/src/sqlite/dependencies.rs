@@ -20,15 +20,15 @@ use crate::{DependencyStore, JoinPointRow, LinkedJob, Result, Trigger, rows};
 impl DependencyStore for SqliteStore {
     async fn dependency_graph(&self, job: JobId, limit: u32) -> Result<Vec<LinkedJob>> {
         let params = (job.to_string(), limit);
-        self.query(sql!("dependency_graph"), params, |row| rows::linked_job(row)).await
+        self.query(sql!(shared "dependency_graph"), params, |row| rows::linked_job(row)).await
     }
 
     async fn join_points(&self, limit: u32) -> Result<Vec<JoinPointRow>> {
-        self.query(sql!("list_join_points"), [limit], |row| rows::join_point(row)).await
+        self.query(sql!(shared "list_join_points"), [limit], |row| rows::join_point(row)).await
     }
 
     async fn triggers(&self, limit: u32) -> Result<Vec<Trigger>> {
-        self.query(sql!("list_triggers"), [limit], |row| rows::trigger(row)).await
+        self.query(sql!(shared "list_triggers"), [limit], |row| rows::trigger(row)).await
     }
 
     async fn lease_triggers(&self, limit: u32, lease: Duration) -> Result<Vec<Trigger>> {
@@ -45,7 +45,7 @@ impl DependencyStore for SqliteStore {
     }
 
     async fn complete_trigger(&self, id: JobId) -> Result<()> {
-        self.execute(sql!("remove_trigger"), [id.to_string()]).await.map(drop)
+        self.execute(sql!(shared "remove_trigger"), [id.to_string()]).await.map(drop)
     }
 
     async fn fail_trigger(&self, id: JobId, error: &str, wait: Duration) -> Result<()> {
@@ -101,21 +101,21 @@ pub(super) fn release_followers(tx: &Transaction<'_>, id: JobId) -> Result<()> {
     }
     for id in ended {
         let arrivals =
-            tx.query_one(sql!("ended_job"), [id.to_string()], |row| Arrival::read(row))?;
+            tx.query_one(sql!(shared "ended_job"), [id.to_string()], |row| Arrival::read(row))?;
         arrivals.iter().try_for_each(|arrival| arrive(tx, arrival))?;
     }
     Ok(())
 }
 
 fn followers(tx: &Transaction<'_>, job: JobId) -> Result<Followers> {
-    let rows = tx.query(sql!("followers"), [job.to_string()], |row| Follower::read(row))?;
+    let rows = tx.query(sql!(shared "followers"), [job.to_string()], |row| Follower::read(row))?;
     Ok(rows.into_iter().collect())
 }
 
 fn release(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
     let (child, parent) = (follower.child.to_string(), follower.parent.to_string());
     if tx.execute(sql!("release_link"), [&child, &parent])? > 0 {
-        tx.execute(sql!("decrement_waits"), [&child])?;
+        tx.execute(sql!(shared "decrement_waits"), [&child])?;
         tx.signal()?;
     }
     Ok(())
@@ -125,8 +125,8 @@ fn release(tx: &Transaction<'_>, follower: &Follower) -> Result<()> {
 fn end(tx: &Transaction<'_>, job: &mut JobState, transition: &Transition) -> Result<bool> {
     let id = job.id.to_string();
     let (merge, _) = values::merge()?;
-    let segments = tx.execute(sql!("cancel_segments"), [&id, &merge])?;
-    tx.execute(sql!("adjust_open_counts"), params![id, -(segments as i64), 0])?;
+    let segments = tx.execute(sql!(shared "cancel_segments"), [&id, &merge])?;
+    tx.execute(sql!(shared "adjust_open_counts"), params![id, -(segments as i64), 0])?;
     advance::write(tx, job, transition)
 }
 
@@ -135,10 +135,10 @@ fn arrive(tx: &Transaction<'_>, arrival: &Arrival) -> Result<()> {
     let arrived = tx.query_one(sql!("lock_join_point"), params, |row| row.text("arrived"))?;
     match arrival.arrive(&arrived)? {
         JoinStep::Waits { arrived } => {
-            tx.execute(sql!("update_join_point"), params![arrival.key, arrived])?;
+            tx.execute(sql!(shared "update_join_point"), params![arrival.key, arrived])?;
         }
         JoinStep::Fires { id, request } => {
-            tx.execute(sql!("remove_join_point"), [&arrival.key])?;
+            tx.execute(sql!(shared "remove_join_point"), [&arrival.key])?;
             let (id, root) = (id.to_string(), arrival.root.to_string());
             tx.execute(sql!("insert_trigger"), params![id, request, arrival.identity, root])?;
             tx.signal()?;

@@ -13,12 +13,13 @@ use crate::{HistoryStore, MERGED, Result};
 #[async_trait]
 impl HistoryStore for SqliteStore {
     async fn identity(&self) -> Result<Uuid> {
-        self.read(|tx| tx.query_one(sql!("store_identity"), [], |row| row.id("id"))).await
+        self.read(|tx| tx.query_one(sql!(shared "store_identity"), [], |row| row.id("id"))).await
     }
 
     async fn generation(&self, connection: &str) -> Result<i64> {
         let params = [connection.to_owned()];
-        let found = self.query_opt(sql!("generation"), params, |row| row.int("generation")).await?;
+        let found =
+            self.query_opt(sql!(shared "generation"), params, |row| row.int("generation")).await?;
         Ok(found.unwrap_or(0))
     }
 
@@ -37,7 +38,7 @@ impl HistoryStore for SqliteStore {
             let (job, mut raised) = (job.to_string(), 0);
             for (number, epoch) in &epochs {
                 if *number == MERGED {
-                    tx.execute(sql!("raise_merge_epoch"), params![job, merge, epoch])?;
+                    tx.execute(sql!(shared "raise_merge_epoch"), params![job, merge, epoch])?;
                 }
                 raised += tx.execute(sql!("raise_epoch"), params![job, number, epoch])?;
             }

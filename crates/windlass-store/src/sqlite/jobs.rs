@@ -26,7 +26,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
-        self.query_opt(sql!("find_job"), [id.to_string()], |row| row.status("status")).await
+        self.query_opt(sql!(shared "find_job"), [id.to_string()], |row| row.status("status")).await
     }
 
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
@@ -61,12 +61,12 @@ impl JobStore for SqliteStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.query_opt(sql!("snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
+        self.query_opt(sql!(shared "snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
         let params = [root.to_string()];
-        self.query(sql!("redrive_chain"), params, |row| rows::chained_job(row)).await
+        self.query(sql!(shared "redrive_chain"), params, |row| rows::chained_job(row)).await
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
 
 /// The job that was submitted earlier with this id or idempotency key.
 fn existing(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Option<Submitted>> {
-    if tx.query_opt(sql!("find_job"), [job.id.to_string()], |_| Ok(()))?.is_some() {
+    if tx.query_opt(sql!(shared "find_job"), [job.id.to_string()], |_| Ok(()))?.is_some() {
         // The same submit, repeated because its answer was lost.
         return Ok(Some(Submitted::New(job.id)));
     }

@@ -28,7 +28,7 @@ fn run(tx: &Transaction<'_>, id: JobId, command: &JobCommand) -> Result<JobStatu
             // open, since its load may still commit.
             let reopened = tx.execute(sql!("retry_segments"), [&id])?;
             let (merge, _) = values::merge()?;
-            let segments = tx.execute(sql!("cancel_segments"), [&id, &merge])?;
+            let segments = tx.execute(sql!(shared "cancel_segments"), [&id, &merge])?;
             tx.execute(sql!("requeue_merge"), [&id])?;
             let chunks = tx.execute(sql!("cancel_chunks"), [&id])?;
             let segments = reopened as i64 - segments as i64;
@@ -45,7 +45,7 @@ fn run(tx: &Transaction<'_>, id: JobId, command: &JobCommand) -> Result<JobStatu
 }
 
 fn adjust_open(tx: &Transaction<'_>, job: &mut JobState, segments: i64, chunks: i64) -> Result<()> {
-    tx.execute(sql!("adjust_open_counts"), params![job.id.to_string(), segments, chunks])?;
+    tx.execute(sql!(shared "adjust_open_counts"), params![job.id.to_string(), segments, chunks])?;
     job.open_segments += segments;
     job.open_chunks += chunks;
     Ok(())

@@ -50,8 +50,31 @@ fn without_null_check<T>(sql: &str, value: &Option<T>, parameter: &str) -> Strin
     }
 }
 
-/// The text of a statement in `queries/sqlite`.
+/// Replaces the parameters of PostgreSQL by those of SQLite: `$1` by `?1`.
+const fn numbered<const LENGTH: usize>(sql: &str) -> [u8; LENGTH] {
+    let mut converted = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        let byte = sql.as_bytes()[at];
+        let is_parameter = byte == b'$' && sql.as_bytes()[at + 1].is_ascii_digit();
+        converted[at] = if is_parameter { b'?' } else { byte };
+        at += 1;
+    }
+    converted
+}
+
+/// The text of a statement in `queries/sqlite`, or in `queries/shared` with converted parameters.
 macro_rules! sql {
+    (shared $name:literal) => {{
+        const TEXT: &str =
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/shared/", $name, ".sql"));
+        const CONVERTED: [u8; TEXT.len()] = crate::sqlite::numbered(TEXT);
+        const SQL: &str = match std::str::from_utf8(&CONVERTED) {
+            Ok(sql) => sql,
+            Err(_) => panic!("not UTF-8"),
+        };
+        SQL
+    }};
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/queries/sqlite/", $name, ".sql"))
     };

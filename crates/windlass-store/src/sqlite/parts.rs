@@ -12,7 +12,7 @@ use crate::{Lease, MERGED, NewPart, PartRow, PartStore, Result, SegmentLease, ro
 impl PartStore for SqliteStore {
     async fn parts(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<PartRow>> {
         let params = (job.to_string(), after, limit);
-        self.query(sql!("list_parts"), params, |row| rows::part(row)).await
+        self.query(sql!(shared "list_parts"), params, |row| rows::part(row)).await
     }
 
     async fn merged_part(&self, job: JobId) -> Result<Option<PartRow>> {
@@ -26,7 +26,7 @@ impl PartStore for SqliteStore {
     }
 
     async fn remove_parts(&self, job: JobId) -> Result<()> {
-        self.execute(sql!("remove_parts"), [job.to_string()]).await.map(drop)
+        self.execute(sql!(shared "remove_parts"), [job.to_string()]).await.map(drop)
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn put(tx: &Transaction<'_>, lease: Lease, part: &NewPart) -> Result<
     let job = job.to_string();
     let params =
         params![job, number, epoch, name, rows, bytes, sha256, content_hash, content, nonce];
-    tx.execute(sql!("put_part"), params).map(drop)
+    tx.execute(sql!(shared "put_part"), params).map(drop)
 }
 
 fn put_merged(tx: &Transaction<'_>, lease: SegmentLease, merged: &NewPart) -> Result<()> {

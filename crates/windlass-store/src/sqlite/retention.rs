@@ -10,46 +10,30 @@ use super::transaction::Transaction;
 use super::{SqliteStore, sql};
 use crate::fields::Fields;
 use crate::values::{DELETE_BATCH, millis};
-use crate::{PartStore, Result, RetentionStore};
+use crate::{OldJobs, PartStore, Result, RetentionStore};
 
 #[async_trait]
 impl RetentionStore for SqliteStore {
     async fn job_types(&self) -> Result<Vec<String>> {
-        self.query(sql!("job_types"), [], |row| row.text("job_type")).await
+        self.query(sql!(shared "job_types"), [], |row| row.text("job_type")).await
     }
 
-    async fn prunable(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>> {
-        let connections = serde_json::to_string(connections)?;
-        let params = (job_type.to_owned(), millis(age), limit, connections);
-        self.query(sql!("prunable"), params, |row| row.id("id")).await
+    async fn prunable(&self, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        self.list_old(sql!("prunable"), jobs).await
     }
 
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
         // Segments first: a job without segments is known to be pruned.
-        self.run_all(job, &[sql!("remove_segments")]).await?;
+        self.run_all(job, &[sql!(shared "remove_segments")]).await?;
         let params = (job.to_string(), DELETE_BATCH);
-        let removed = self.delete_batches(sql!("remove_chunks"), params).await?;
+        let removed = self.delete_batches(sql!(shared "remove_chunks"), params).await?;
         self.remove_parts(job).await?;
         self.run_all(job, &[sql!("close_job")]).await?;
         Ok(removed)
     }
 
-    async fn expired(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>> {
-        let connections = serde_json::to_string(connections)?;
-        let params = (job_type.to_owned(), millis(age), limit, connections);
-        self.query(sql!("expired"), params, |row| row.id("id")).await
+    async fn expired(&self, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        self.list_old(sql!("expired"), jobs).await
     }
 
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
@@ -58,15 +42,15 @@ impl RetentionStore for SqliteStore {
     }
 
     async fn remove_job(&self, job: JobId) -> Result<u64> {
-        self.run_all(job, &[sql!("remove_segments")]).await?;
+        self.run_all(job, &[sql!(shared "remove_segments")]).await?;
         let params = (job.to_string(), DELETE_BATCH);
-        let removed = self.delete_batches(sql!("remove_chunks"), params).await?;
+        let removed = self.delete_batches(sql!(shared "remove_chunks"), params).await?;
         let statements = [
-            sql!("remove_control"),
-            sql!("remove_dead_letters_of_job"),
+            sql!(shared "remove_control"),
+            sql!(shared "remove_dead_letters_of_job"),
             sql!("release_dead_letters"),
-            sql!("remove_links"),
-            sql!("remove_parts"),
+            sql!(shared "remove_links"),
+            sql!(shared "remove_parts"),
             sql!("remove_job"),
         ];
         self.run_all(job, &statements).await?;
@@ -80,6 +64,12 @@ impl RetentionStore for SqliteStore {
 }
 
 impl SqliteStore {
+    async fn list_old(&self, sql: &'static str, jobs: &OldJobs) -> Result<Vec<JobId>> {
+        let connections = serde_json::to_string(&jobs.connections)?;
+        let params = (jobs.job_type.clone(), millis(jobs.age), jobs.limit, connections);
+        self.query(sql, params, |row| row.id("id")).await
+    }
+
     /// Runs statements on a job in one transaction.
     async fn run_all(&self, job: JobId, statements: &[&'static str]) -> Result<()> {
         let (job, statements) = (job.to_string(), statements.to_vec());

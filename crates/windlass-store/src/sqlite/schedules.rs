@@ -44,7 +44,7 @@ impl ScheduleStore for SqliteStore {
 
     async fn fail_schedule(&self, job_type: &str, error: &str) -> Result<()> {
         let params = (job_type.to_owned(), clean(error));
-        self.execute(sql!("fail_schedule"), params).await.map(drop)
+        self.execute(sql!(shared "fail_schedule"), params).await.map(drop)
     }
 
     async fn pause_schedule(

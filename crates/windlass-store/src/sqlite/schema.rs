@@ -21,7 +21,7 @@ const MIGRATIONS: &[(&str, &str)] = migrations!("sqlite": "0001_initial");
 
 fn apply(tx: &Transaction<'_>) -> Result<()> {
     tx.batch(sql!("create_migrations"))?;
-    let applied = tx.query_one(sql!("last_migration"), [], |row| row.int("number"))?;
+    let applied = tx.query_one(sql!(shared "last_migration"), [], |row| row.int("number"))?;
     for migration in pending(MIGRATIONS, applied)? {
         tx.batch(migration.sql)?;
         tx.execute(sql!("record_migration"), params![migration.number, migration.name])?;

@@ -1,7 +1,5 @@
 //! Leases segments and commits pages of planning.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 use windlass_drivers::rusqlite::{Row, params};
@@ -12,14 +10,14 @@ use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore, StoreError,
-    rows,
+    Capabilities, HandBack, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore,
+    StoreError, rows,
 };
 
 #[async_trait]
 impl SegmentStore for SqliteStore {
     async fn segments(&self, job: JobId) -> Result<Vec<SegmentRow>> {
-        self.query(sql!("list_segments"), [job.to_string()], |row| rows::segment(row)).await
+        self.query(sql!(shared "list_segments"), [job.to_string()], |row| rows::segment(row)).await
     }
 
     async fn lease_segments(&self, by: &Capabilities, limit: u32) -> Result<Vec<LeasedSegment>> {
@@ -52,22 +50,16 @@ impl SegmentStore for SqliteStore {
         self.write(move |tx| write_page(tx, &page)).await
     }
 
-    async fn release_segment(
-        &self,
-        lease: SegmentLease,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()> {
-        let error = error.map(clean);
+    async fn release_segment(&self, lease: SegmentLease, back: HandBack) -> Result<()> {
         let release = move |tx: &Transaction<'_>| {
             let SegmentLease { job, segment, epoch, nonce } = lease;
-            let (job, attempt) = (job.to_string(), i64::from(attempt));
-            let params = params![job, segment, epoch, attempt, error, millis(wait), nonce];
+            let (attempt, error) = (i64::from(back.attempt), back.error.as_deref().map(clean));
+            let (job, wait) = (job.to_string(), millis(back.wait));
+            let params = params![job, segment, epoch, attempt, error, wait, nonce];
             if tx.execute(sql!("release_segment"), params)? == 0 {
                 check_repeated(tx, lease, ChunkStatus::Pending)?;
             }
-            if wait.is_zero() { tx.signal() } else { Ok(()) }
+            if back.wait.is_zero() { tx.signal() } else { Ok(()) }
         };
         self.write(release).await
     }
@@ -133,7 +125,7 @@ pub(super) fn count_ended(tx: &Transaction<'_>, job: &str) -> Result<JobState> {
 fn fail(tx: &Transaction<'_>, lease: SegmentLease, error: &str) -> Result<()> {
     let SegmentLease { job, segment, epoch, nonce } = lease;
     let id = job.to_string();
-    if tx.execute(sql!("fail_segment"), params![id, segment, epoch, error, nonce])? == 0 {
+    if tx.execute(sql!(shared "fail_segment"), params![id, segment, epoch, error, nonce])? == 0 {
         return check_repeated(tx, lease, ChunkStatus::Failed);
     }
     let mut job = count_ended(tx, &id)?;
@@ -151,6 +143,6 @@ pub(super) fn check_repeated(
 ) -> Result<()> {
     let params = params![lease.job.to_string(), lease.segment];
     let read = |row: &Row<'_>| transitions::is_segment_at(row, lease, status);
-    let made_before = tx.query_opt(sql!("segment_state"), params, read)?;
+    let made_before = tx.query_opt(sql!(shared "segment_state"), params, read)?;
     transitions::repeated(made_before.unwrap_or_default())
 }

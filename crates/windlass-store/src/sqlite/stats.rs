@@ -58,6 +58,6 @@ impl StatsStore for SqliteStore {
 
     async fn slowest_chunks(&self, job: JobId, limit: u32) -> Result<Vec<ChunkRow>> {
         let params = (job.to_string(), limit);
-        self.query(sql!("slowest_chunks"), params, |row| rows::chunk(row)).await
+        self.query(sql!(shared "slowest_chunks"), params, |row| rows::chunk(row)).await
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
 
-use crate::{Alert, AlertFilter, NewAlert, Occurrence, Result, Unleasable};
+use crate::{Alert, AlertFilter, DeliveryAttempt, NewAlert, Occurrence, Result, Unleasable};
 
 /// Raises alerts and tracks their delivery.
 #[async_trait]
@@ -33,17 +33,9 @@ pub trait AlertStore: Send + Sync {
     async fn unleasable(&self) -> Result<Vec<Unleasable>>;
     /// Leases an alert that is due for delivery, for the length of the lease, and counts an attempt.
     async fn lease_alert(&self, lease: Duration) -> Result<Option<Alert>>;
-    /// Records the result of a delivery attempt. After an error the alert is posted again after
-    /// `wait`, unless it was raised longer ago than `give_up_after`. Returns the delivery status, or
-    /// `None` when a later attempt has begun meanwhile.
-    async fn settle_alert(
-        &self,
-        id: Uuid,
-        attempts: u32,
-        error: Option<&str>,
-        wait: Duration,
-        give_up_after: Duration,
-    ) -> Result<Option<Delivery>>;
+    /// Records the result of a delivery attempt. Returns the delivery status, or `None` when a later
+    /// attempt has begun meanwhile.
+    async fn settle_alert(&self, attempt: DeliveryAttempt) -> Result<Option<Delivery>>;
     /// Lists alerts, newest first.
     async fn alerts(&self, filter: &AlertFilter) -> Result<Vec<Alert>>;
     /// Deletes alerts older than this, except those that still hold or are being delivered. Returns

@@ -1,11 +1,11 @@
 //! Table `windlass_chunks`: leasing and ending chunks.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 
-use crate::{Capabilities, ChunkOutcome, ChunkRow, Lease, LeasedChunk, NewPart, Progress, Result};
+use crate::{
+    Capabilities, ChunkOutcome, ChunkRow, HandBack, Lease, LeasedChunk, NewPart, Progress, Result,
+};
 
 /// Leases, ends and hands back chunks.
 ///
@@ -38,16 +38,8 @@ pub trait ChunkStore: Send + Sync {
     /// letters or settle any. When one of the leases is lost, no chunk is ended, and the caller
     /// must complete each of them separately.
     async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<()>;
-    /// Hands a chunk back, to be leased again after `wait`. `attempt` says whether this counts as
-    /// a failed attempt.
-    async fn release(
-        &self,
-        lease: Lease,
-        progress: &Progress,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()>;
+    /// Hands a chunk back with its progress.
+    async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()>;
 
     /// Ends a chunk `COMPLETED`. In a redrive, `settled` names the keys whose dead letters become
     /// `reprocessed`, unless the item failed again.

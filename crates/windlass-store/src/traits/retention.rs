@@ -5,34 +5,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use windlass_core::JobId;
 
-use crate::Result;
+use crate::{OldJobs, Result};
 
 /// Deletes old jobs, chunks and dead letters, in batches that hold locks briefly.
 #[async_trait]
 pub trait RetentionStore: Send + Sync {
     /// Lists the job types of jobs that have ended.
     async fn job_types(&self) -> Result<Vec<String>>;
-    /// Lists jobs of a type, on these connections, that ended for good longer ago than `age` and
-    /// still have chunks.
-    async fn prunable(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>>;
+    /// Lists jobs that ended for good and still have chunks.
+    async fn prunable(&self, jobs: &OldJobs) -> Result<Vec<JobId>>;
     /// Deletes the chunks, segments and parts of a job that ended for good and whose ledger was
     /// deleted, and closes the job. Returns the number of chunks.
     async fn remove_chunks(&self, job: JobId) -> Result<u64>;
-    /// Lists jobs of a type, on these connections, that ended longer ago than `age` and have no
-    /// dead letter that is `new`.
-    async fn expired(
-        &self,
-        job_type: &str,
-        age: Duration,
-        connections: &[String],
-        limit: u32,
-    ) -> Result<Vec<JobId>>;
+    /// Lists jobs that ended and have no dead letter that is `new`.
+    async fn expired(&self, jobs: &OldJobs) -> Result<Vec<JobId>>;
     /// Closes a job if it is still expired. A closed job cannot be retried, so its ledger may be
     /// deleted. Returns whether the job was closed.
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool>;

@@ -1,11 +1,9 @@
 //! Table `windlass_segments`: planning, which cuts the source into chunks.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use windlass_core::JobId;
 
-use crate::{Capabilities, LeasedSegment, Page, Result, SegmentLease, SegmentRow};
+use crate::{Capabilities, HandBack, LeasedSegment, Page, Result, SegmentLease, SegmentRow};
 
 /// Plans segments: leases them and commits the chunks that were cut from them, page by page.
 #[async_trait]
@@ -22,15 +20,8 @@ pub trait SegmentStore: Send + Sync {
     /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) when the lease is lost; nothing was
     /// changed then. The same holds for the other methods that take a lease.
     async fn commit_page(&self, page: Page) -> Result<()>;
-    /// Hands a segment back, to be leased again after `wait`. `attempt` says whether this counts
-    /// as a failed attempt.
-    async fn release_segment(
-        &self,
-        lease: SegmentLease,
-        error: Option<&str>,
-        attempt: bool,
-        wait: Duration,
-    ) -> Result<()>;
+    /// Hands a segment back.
+    async fn release_segment(&self, lease: SegmentLease, back: HandBack) -> Result<()>;
     /// Ends a segment `FAILED`, which fails the job.
     async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<()>;
 }

@@ -8,15 +8,6 @@ use windlass_store::{DeadLetterFilter, Progress};
 use crate::dead_letters::{begin, dead, letter, redrive};
 use crate::fixture::{StoreFixture, new_job};
 
-both!(
-    jobs_are_counted_by_hour,
-    chunks_are_counted_in_buckets,
-    throughput_buckets_add_up,
-    completed_chunks_are_counted_by_duration,
-    dead_letters_are_grouped_by_error,
-    errors_that_differ_only_in_values_are_one_group,
-);
-
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn jobs_are_counted_by_hour(fixture: StoreFixture) {
@@ -142,3 +133,12 @@ async fn errors_that_differ_only_in_values_are_one_group(fixture: StoreFixture) 
         "row … is worse"
     );
 }
+
+both!(
+    jobs_are_counted_by_hour,
+    chunks_are_counted_in_buckets,
+    throughput_buckets_add_up,
+    completed_chunks_are_counted_by_duration,
+    dead_letters_are_grouped_by_error,
+    errors_that_differ_only_in_values_are_one_group,
+);

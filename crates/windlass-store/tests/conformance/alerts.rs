@@ -4,29 +4,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::json;
+use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery, JobId, Request};
 use windlass_store::{
-    Alert, AlertFilter, Capabilities, DeadLetterFilter, NewAlert, NewDeadLetter, Unleasable,
+    Alert, AlertFilter, Capabilities, DeadLetterFilter, DeliveryAttempt, NewAlert, NewDeadLetter,
+    Unleasable,
 };
 
 use crate::fixture::{StoreFixture, by, done, job_with, with_dead};
-
-both!(
-    concurrent_processes_raise_an_occurrence_once,
-    a_recurring_condition_raises_a_new_alert,
-    a_condition_is_raised_when_it_has_lasted_long_enough,
-    failed_jobs_are_listed_until_their_alert_is_raised,
-    exceeded_budgets_are_not_detected_by_error_text,
-    dead_letters_are_counted_by_type_up_to_a_limit,
-    unleasable_work_is_listed,
-    an_alert_is_leased_once_and_again_when_the_lease_expires,
-    an_undeliverable_alert_is_given_up,
-    alerts_are_listed_by_submitter_and_deleted_by_age,
-    the_end_of_a_posted_alert_is_posted,
-    an_alert_is_acknowledged_once,
-    a_job_that_failed_by_its_budget_is_listed_once,
-    a_suspended_job_type_has_recovered_when_a_chunk_completes,
-);
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -235,6 +220,16 @@ async fn unleasable_work_is_listed(fixture: StoreFixture) {
     assert_eq!(found().await, []);
 }
 
+fn attempt(
+    id: Uuid,
+    attempts: u32,
+    error: Option<&str>,
+    wait: Duration,
+    give_up_after: Duration,
+) -> DeliveryAttempt {
+    DeliveryAttempt { id, attempts, error: error.map(str::to_owned), wait, give_up_after }
+}
+
 async fn an_alert_is_leased_once_and_again_when_the_lease_expires(fixture: StoreFixture) {
     let logged = NewAlert { post: false, ..alert(AlertKind::JobFailed, "logged") };
     fixture.store.raise_alert(&logged).await.unwrap();
@@ -247,8 +242,8 @@ async fn an_alert_is_leased_once_and_again_when_the_lease_expires(fixture: Store
     let [first] = leased.as_slice() else { panic!("{leased:?}") };
     assert_eq!((first.attempts, first.delivery), (1, Delivery::Pending));
     // As if its process had died: the lease expires at once.
-    let late =
-        fixture.store.settle_alert(first.id, 1, Some("unavailable"), Duration::ZERO, WEEK).await;
+    let late = attempt(first.id, 1, Some("unavailable"), Duration::ZERO, WEEK);
+    let late = fixture.store.settle_alert(late).await;
     assert_eq!(late.unwrap(), Some(Delivery::Pending));
     let again = fixture.store.lease_alert(Duration::ZERO).await.unwrap().unwrap();
     assert_eq!(
@@ -256,7 +251,8 @@ async fn an_alert_is_leased_once_and_again_when_the_lease_expires(fixture: Store
         (first.id, 2, Some("unavailable"))
     );
     let settle = async |attempts, error| {
-        fixture.store.settle_alert(first.id, attempts, error, MINUTE, WEEK).await.unwrap()
+        let attempt = attempt(first.id, attempts, error, MINUTE, WEEK);
+        fixture.store.settle_alert(attempt).await.unwrap()
     };
     assert_eq!(settle(1, None).await, None, "a later attempt has begun");
     assert_eq!(settle(2, None).await, Some(Delivery::Delivered));
@@ -271,8 +267,8 @@ async fn an_undeliverable_alert_is_given_up(fixture: StoreFixture) {
     fixture.store.raise_alert(&alert(AlertKind::JobFailed, "a")).await.unwrap();
     let leased = fixture.store.lease_alert(MINUTE).await.unwrap().unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let patience = Duration::from_millis(1);
-    let settled = fixture.store.settle_alert(leased.id, 1, Some("refused"), MINUTE, patience).await;
+    let late = attempt(leased.id, 1, Some("refused"), MINUTE, Duration::from_millis(1));
+    let settled = fixture.store.settle_alert(late).await;
     assert_eq!(settled.unwrap(), Some(Delivery::GivenUp));
     let shown = all(&fixture).await.remove(0);
     assert_eq!((shown.delivery, shown.error.as_deref()), (Delivery::GivenUp, Some("refused")));
@@ -317,12 +313,13 @@ async fn the_end_of_a_posted_alert_is_posted(fixture: StoreFixture) {
     assert!(clear("a worker has started").await);
     assert!(!clear("again").await, "it is over already");
     // The delivery that began before the end does not settle the end.
-    let late = fixture.store.settle_alert(leased.id, 1, None, MINUTE, WEEK).await.unwrap();
-    assert_eq!(late, None);
+    let late = fixture.store.settle_alert(attempt(leased.id, 1, None, MINUTE, WEEK)).await;
+    assert_eq!(late.unwrap(), None);
     let end = fixture.store.lease_alert(MINUTE).await.unwrap().unwrap();
     assert_eq!((end.id, end.cleared_reason.as_deref()), (leased.id, Some("a worker has started")));
     assert!(end.cleared_at.is_some());
-    let settled = fixture.store.settle_alert(end.id, end.attempts, None, MINUTE, WEEK).await;
+    let ended = attempt(end.id, end.attempts, None, MINUTE, WEEK);
+    let settled = fixture.store.settle_alert(ended).await;
     assert_eq!(settled.unwrap(), Some(Delivery::Delivered));
     assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None);
 
@@ -386,3 +383,20 @@ async fn a_suspended_job_type_has_recovered_when_a_chunk_completes(fixture: Stor
     fixture.store.pause(job, None).await.unwrap();
     assert!(has_recovered().await, "no job can run");
 }
+
+both!(
+    concurrent_processes_raise_an_occurrence_once,
+    a_recurring_condition_raises_a_new_alert,
+    a_condition_is_raised_when_it_has_lasted_long_enough,
+    failed_jobs_are_listed_until_their_alert_is_raised,
+    exceeded_budgets_are_not_detected_by_error_text,
+    dead_letters_are_counted_by_type_up_to_a_limit,
+    unleasable_work_is_listed,
+    an_alert_is_leased_once_and_again_when_the_lease_expires,
+    an_undeliverable_alert_is_given_up,
+    alerts_are_listed_by_submitter_and_deleted_by_age,
+    the_end_of_a_posted_alert_is_posted,
+    an_alert_is_acknowledged_once,
+    a_job_that_failed_by_its_budget_is_listed_once,
+    a_suspended_job_type_has_recovered_when_a_chunk_completes,
+);

@@ -6,13 +6,6 @@ use windlass_store::NewJob;
 
 use crate::fixture::{StoreFixture, job_with, with_dead};
 
-both!(
-    an_exceeded_budget_pauses_the_job,
-    an_exceeded_budget_fails_the_job,
-    a_budget_exceeded_by_the_last_chunk_completes_or_fails_the_job,
-    a_percentage_budget_counts_at_least_ten_thousand_items,
-);
-
 fn budgeted(budget: serde_json::Value, on_exceeded: &str) -> NewJob {
     let failures = json!({ "failures": { "budget": budget, "on_exceeded": on_exceeded } });
     job_with(failures, Request::new("REFRESH"))
@@ -77,3 +70,10 @@ async fn a_percentage_budget_counts_at_least_ten_thousand_items(fixture: StoreFi
     complete_with_dead(&fixture, job, 1).await;
     assert_eq!(fixture.status(job).await, JobStatus::Paused);
 }
+
+both!(
+    an_exceeded_budget_pauses_the_job,
+    an_exceeded_budget_fails_the_job,
+    a_budget_exceeded_by_the_last_chunk_completes_or_fails_the_job,
+    a_percentage_budget_counts_at_least_ten_thousand_items,
+);

@@ -3,23 +3,12 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, JobStatus};
-use windlass_store::{Capabilities, LeaseStatus};
+use windlass_store::{Capabilities, HandBack, LeaseStatus};
 use windlass_testkit::eventually;
 
 use crate::fixture::{
     LIMIT, StoreFixture, assert_lost, by, cut, done, last_page, scan, with_short_lease,
 };
-
-both!(
-    a_job_without_leases_is_cancelled_at_once,
-    a_leased_chunk_is_cancelled_at_a_new_epoch,
-    a_chunk_that_was_handed_back_is_cancelled_too,
-    a_chunk_is_leased_for_cancelling_by_one_process_at_a_time,
-    a_page_of_a_cancelled_job_is_refused,
-    leases_for_cancelling_respect_connections_and_only_job,
-    a_chunk_of_a_cancelled_job_may_still_complete,
-    output_is_discardable_when_all_chunks_have_ended,
-);
 
 async fn output_is_discardable_when_all_chunks_have_ended(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
@@ -78,7 +67,7 @@ async fn a_chunk_that_was_handed_back_is_cancelled_too(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
     let leased = fixture.lease(job, 1).await.remove(0);
     let wait = Duration::from_secs(3600);
-    fixture.store.release(leased.lease, &done(2), None, false, wait).await.unwrap();
+    fixture.store.release(leased.lease, &done(2), HandBack::new(None, false, wait)).await.unwrap();
     fixture.store.cancel(job).await.unwrap();
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Pending);
     assert!(fixture.lease(job, 1).await.is_empty());
@@ -94,7 +83,7 @@ async fn a_chunk_is_leased_for_cancelling_by_one_process_at_a_time(fixture: Stor
     let first = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
     assert!(fixture.store.lease_cancelled(&by(), 1).await.unwrap().is_empty());
     // After a hand-back or an expired lease, another process may cancel it.
-    fixture.store.release(first.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
+    fixture.store.release(first.lease, &done(0), HandBack::default()).await.unwrap();
     let second = fixture.store.lease_cancelled(&by(), 1).await.unwrap().remove(0);
     assert_lost(fixture.store.end_cancelled(first.lease, &done(0), &[]).await);
     fixture.store.end_cancelled(second.lease, &done(0), &[]).await.unwrap();
@@ -143,3 +132,14 @@ async fn a_chunk_of_a_cancelled_job_may_still_complete(fixture: StoreFixture) {
     assert_eq!(ended.status, JobStatus::Cancelled);
     fixture.check(job).await;
 }
+
+both!(
+    a_job_without_leases_is_cancelled_at_once,
+    a_leased_chunk_is_cancelled_at_a_new_epoch,
+    a_chunk_that_was_handed_back_is_cancelled_too,
+    a_chunk_is_leased_for_cancelling_by_one_process_at_a_time,
+    a_page_of_a_cancelled_job_is_refused,
+    leases_for_cancelling_respect_connections_and_only_job,
+    a_chunk_of_a_cancelled_job_may_still_complete,
+    output_is_discardable_when_all_chunks_have_ended,
+);

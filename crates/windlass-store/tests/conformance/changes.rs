@@ -6,14 +6,6 @@ use windlass_store::Subscription;
 
 use crate::fixture::{LIMIT, StoreFixture, new_job};
 
-both!(
-    a_submit_wakes_all_subscriptions,
-    a_change_between_two_waits_is_not_missed,
-    two_subscriptions_of_one_task_are_independent,
-    the_end_of_a_job_wakes,
-    a_wait_without_a_change_lasts_its_full_time,
-);
-
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Waits until the subscription has seen all earlier changes.
@@ -95,3 +87,11 @@ async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
     changes.changed(SHORT).await;
     assert!(begun.elapsed() >= SHORT, "{:?}", begun.elapsed());
 }
+
+both!(
+    a_submit_wakes_all_subscriptions,
+    a_change_between_two_waits_is_not_missed,
+    two_subscriptions_of_one_task_are_independent,
+    the_end_of_a_job_wakes,
+    a_wait_without_a_change_lasts_its_full_time,
+);

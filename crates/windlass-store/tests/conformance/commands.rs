@@ -8,17 +8,6 @@ use windlass_store::{JobFilter, LeaseStatus, StoreError};
 
 use crate::fixture::{LIMIT, StoreFixture, by, done, last_page, new_job, scan};
 
-both!(
-    a_job_is_paused_and_resumed,
-    a_queued_job_resumes_as_queued,
-    a_page_is_committed_while_the_job_is_paused,
-    illegal_commands_are_refused_with_the_reason,
-    commands_for_an_unknown_job_are_refused,
-    a_suspended_job_type_is_not_leased_and_shows_the_reason,
-    a_longer_suspension_is_kept,
-    a_retried_job_without_failures_ends,
-);
-
 async fn a_job_is_paused_and_resumed(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     let chunk = fixture.lease(job, 1).await.remove(0);
@@ -144,3 +133,14 @@ async fn a_longer_suspension_is_kept(fixture: StoreFixture) {
     assert!(!fixture.store.suspend(&job_type, "short", Duration::from_millis(1)).await.unwrap());
     assert_eq!(fixture.job(job).await.error.as_deref(), Some("long"));
 }
+
+both!(
+    a_job_is_paused_and_resumed,
+    a_queued_job_resumes_as_queued,
+    a_page_is_committed_while_the_job_is_paused,
+    illegal_commands_are_refused_with_the_reason,
+    commands_for_an_unknown_job_are_refused,
+    a_suspended_job_type_is_not_leased_and_shows_the_reason,
+    a_longer_suspension_is_kept,
+    a_retried_job_without_failures_ends,
+);

@@ -4,21 +4,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use windlass_core::{ChunkStatus, JobStatus};
+use windlass_store::HandBack;
 
 use crate::fixture::{StoreFixture, assert_lost, done};
-
-both!(
-    a_job_completes_with_its_last_chunk,
-    a_completion_is_repeatable,
-    concurrent_last_completions_end_the_job_once,
-    several_chunks_complete_in_one_transaction,
-    complete_together_changes_nothing_if_one_lease_is_lost,
-    a_job_with_failed_chunks_fails_and_names_them,
-    a_retry_queues_only_failed_chunks,
-    a_chunk_can_fail_its_job_at_once,
-    a_chunk_can_end_after_its_job_was_paused_or_failed,
-    sums_of_an_ended_job_are_stored_in_its_row,
-);
 
 async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
@@ -46,8 +34,10 @@ async fn a_completion_is_repeatable(fixture: StoreFixture) {
     // A completed chunk can neither fail nor be handed back.
     let progress = done(0);
     assert_lost(fixture.store.fail(chunks[0].lease, &progress, "late", true, &[]).await);
-    let released =
-        fixture.store.release(chunks[0].lease, &progress, None, true, Duration::ZERO).await;
+    let released = fixture
+        .store
+        .release(chunks[0].lease, &progress, HandBack::new(None, true, Duration::ZERO))
+        .await;
     assert_lost(released);
     fixture.complete(&chunks[1]).await.unwrap();
     let finished = fixture.job(job).await.finished_at;
@@ -209,3 +199,16 @@ async fn sums_of_an_ended_job_are_stored_in_its_row(fixture: StoreFixture) {
     assert_eq!(completed.len(), 2);
     fixture.check(job).await;
 }
+
+both!(
+    a_job_completes_with_its_last_chunk,
+    a_completion_is_repeatable,
+    concurrent_last_completions_end_the_job_once,
+    several_chunks_complete_in_one_transaction,
+    complete_together_changes_nothing_if_one_lease_is_lost,
+    a_job_with_failed_chunks_fails_and_names_them,
+    a_retry_queues_only_failed_chunks,
+    a_chunk_can_fail_its_job_at_once,
+    a_chunk_can_end_after_its_job_was_paused_or_failed,
+    sums_of_an_ended_job_are_stored_in_its_row,
+);

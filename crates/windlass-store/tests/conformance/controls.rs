@@ -8,20 +8,6 @@ use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, UNLIMITED, connection
 
 use crate::fixture::{StoreFixture, by, new_job};
 
-both!(
-    a_stopped_job_type_is_neither_planned_nor_worked,
-    everything_can_be_stopped,
-    leases_respect_the_concurrency_limit,
-    concurrent_leases_respect_the_concurrency_limit,
-    a_job_can_have_its_own_limit,
-    operators_override_the_limit_of_the_definition,
-    leases_beyond_a_lowered_limit_are_listed,
-    reservations_follow_each_other,
-    a_reservation_is_corrected_when_the_clock_is_set_back,
-    the_last_suspension_of_a_connection_wins,
-    workers_are_listed_with_their_chunks,
-);
-
 async fn a_stopped_job_type_is_neither_planned_nor_worked(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
     let job_type = fixture.job(job).await.job_type;
@@ -202,3 +188,17 @@ async fn workers_are_listed_with_their_chunks(fixture: StoreFixture) {
     fixture.store.remove_worker("other").await.unwrap();
     assert_eq!(fixture.store.workers().await.unwrap().len(), 1);
 }
+
+both!(
+    a_stopped_job_type_is_neither_planned_nor_worked,
+    everything_can_be_stopped,
+    leases_respect_the_concurrency_limit,
+    concurrent_leases_respect_the_concurrency_limit,
+    a_job_can_have_its_own_limit,
+    operators_override_the_limit_of_the_definition,
+    leases_beyond_a_lowered_limit_are_listed,
+    reservations_follow_each_other,
+    a_reservation_is_corrected_when_the_clock_is_set_back,
+    the_last_suspension_of_a_connection_wins,
+    workers_are_listed_with_their_chunks,
+);

@@ -10,23 +10,6 @@ use windlass_store::{DeadLetter, DeadLetterFilter, LeasedChunk, NewDeadLetter, N
 
 use crate::fixture::{StoreFixture, by, cut, done, last_page, new_job, scan, with_dead};
 
-both!(
-    a_letter_is_written_once,
-    dead_letters_are_filtered,
-    letters_are_listed_newest_first_in_pages,
-    a_redrive_takes_letters_and_settles_them,
-    an_item_that_fails_again_updates_its_letter,
-    concurrent_redrives_take_each_letter_once,
-    a_cancelled_redrive_releases_its_letters,
-    a_stopped_redrive_settles_done_items_and_releases_the_others,
-    a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled,
-    a_failed_redrive_with_open_chunks_is_not_pruned,
-    a_repeated_redrive_gives_the_same_job,
-    a_redrive_chain_lists_a_job_and_its_redrives,
-    letters_being_redriven_are_not_marked,
-    a_composite_key_is_redriven_as_a_list,
-);
-
 pub(crate) fn letter(number: i64, error: &str) -> NewDeadLetter {
     NewDeadLetter {
         key: Key(vec![Value::Int(number)]).to_text(),
@@ -326,7 +309,7 @@ async fn a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancell
 ) {
     let (original, job) = half_failed(&fixture).await;
     let error = fixture.job(job).await.error.unwrap();
-    assert!(error.contains(&format!("no such column; `windlass cancel {job}`")), "{error}");
+    assert!(error.contains(&format!("no such column; after `windlass cancel {job}`")), "{error}");
     let of = DeadLetterFilter { job: Some(original), ..DeadLetterFilter::default() };
     assert!(redrive(&fixture, original, &of).await.is_none());
     assert_eq!(fixture.store.mark_dead_letters(&of, DeadLetterStatus::Ignored).await.unwrap(), 0);
@@ -391,3 +374,20 @@ async fn a_composite_key_is_redriven_as_a_list(fixture: StoreFixture) {
     assert_eq!(fixture.job(job).await.request.ids.unwrap(), [key.to_id()]);
     assert_eq!(all(&fixture).await[0].key, key.to_id());
 }
+
+both!(
+    a_letter_is_written_once,
+    dead_letters_are_filtered,
+    letters_are_listed_newest_first_in_pages,
+    a_redrive_takes_letters_and_settles_them,
+    an_item_that_fails_again_updates_its_letter,
+    concurrent_redrives_take_each_letter_once,
+    a_cancelled_redrive_releases_its_letters,
+    a_stopped_redrive_settles_done_items_and_releases_the_others,
+    a_failed_redrive_with_open_chunks_keeps_its_letters_until_it_is_cancelled,
+    a_failed_redrive_with_open_chunks_is_not_pruned,
+    a_repeated_redrive_gives_the_same_job,
+    a_redrive_chain_lists_a_job_and_its_redrives,
+    letters_being_redriven_are_not_marked,
+    a_composite_key_is_redriven_as_a_list,
+);

@@ -6,28 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_core::problem::Code;
 use windlass_core::{Dependency, JobId, JobStatus, OnFailed, PaginationState, Request};
-use windlass_store::{NewJob, Store, StoreError, Submitted, connect};
+use windlass_store::{HandBack, NewJob, Store, StoreError, Submitted, connect};
 
-use crate::fixture::{StoreFixture, by, job_with, last_page, new_job, scan};
-
-both!(
-    a_job_waits_for_its_parents,
-    on_failed_of_the_request_decides_about_failed_parents,
-    a_cancelled_follower_cancels_its_own_followers,
-    ended_parents_are_evaluated_at_submit,
-    a_repeated_request_gives_the_same_job_after_its_parents_ended,
-    a_waiting_job_accepts_commands,
-    a_submit_that_races_with_the_end_of_a_parent_misses_nothing,
-    a_dependency_fires_when_its_last_parent_ends,
-    a_dependency_fires_again_only_for_new_parents,
-    a_dependency_separates_values_and_claims,
-    on_failed_of_the_dependency_decides_about_failed_parents,
-    a_thousand_pairs_of_parents_make_a_thousand_triggers,
-    concurrent_cascades_do_not_deadlock,
-    a_trigger_is_leased_once_and_retried_after_a_refusal,
-    a_parent_with_waiting_followers_is_not_pruned,
-    the_graph_contains_ancestors_and_descendants,
-);
+use crate::fixture::{StoreFixture, by, job_with, last_page, new_job, old, scan};
 
 fn after(parents: &[JobId], on_failed: Option<OnFailed>) -> NewJob {
     let after = Some(parents.to_vec());
@@ -58,7 +39,7 @@ impl StoreFixture {
         let by = windlass_store::Capabilities { only_job: Some(job), ..by() };
         let leased = self.store.lease_segments(&by, 1).await.unwrap();
         for segment in &leased {
-            self.store.release_segment(segment.lease, None, false, Duration::ZERO).await.unwrap();
+            self.store.release_segment(segment.lease, HandBack::default()).await.unwrap();
         }
         !leased.is_empty()
     }
@@ -347,7 +328,8 @@ async fn a_parent_with_waiting_followers_is_not_pruned(fixture: StoreFixture) {
     let child = fixture.put(after(&[parent], None)).await;
     fixture.end(parent, JobStatus::Failed).await;
     let app = ["app".to_owned()];
-    let expired = || fixture.store.expired("REFRESH", Duration::ZERO, &app, 10);
+    let old = old("REFRESH", Duration::ZERO, &app);
+    let expired = || fixture.store.expired(&old);
     assert!(expired().await.unwrap().is_empty());
     assert!(!fixture.store.close_job(parent, Duration::ZERO).await.unwrap());
     fixture.store.cancel(child).await.unwrap();
@@ -373,3 +355,22 @@ async fn the_graph_contains_ancestors_and_descendants(fixture: StoreFixture) {
     expected.sort();
     assert_eq!(parents, expected);
 }
+
+both!(
+    a_job_waits_for_its_parents,
+    on_failed_of_the_request_decides_about_failed_parents,
+    a_cancelled_follower_cancels_its_own_followers,
+    ended_parents_are_evaluated_at_submit,
+    a_repeated_request_gives_the_same_job_after_its_parents_ended,
+    a_waiting_job_accepts_commands,
+    a_submit_that_races_with_the_end_of_a_parent_misses_nothing,
+    a_dependency_fires_when_its_last_parent_ends,
+    a_dependency_fires_again_only_for_new_parents,
+    a_dependency_separates_values_and_claims,
+    on_failed_of_the_dependency_decides_about_failed_parents,
+    a_thousand_pairs_of_parents_make_a_thousand_triggers,
+    concurrent_cascades_do_not_deadlock,
+    a_trigger_is_leased_once_and_retried_after_a_refusal,
+    a_parent_with_waiting_followers_is_not_pruned,
+    the_graph_contains_ancestors_and_descendants,
+);

@@ -5,26 +5,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::{AlertKind, DeadLetterStatus, JobStatus, PaginationState, Request};
-use windlass_store::{AlertFilter, DeadLetterFilter, NewAlert, NewJob, NewPart};
-use windlass_testkit::{Database, Options, PostgresServer};
+use windlass_store::{AlertFilter, DeadLetterFilter, HandBack, NewAlert, NewJob, NewPart};
+use windlass_testkit::{Database, PostgresServer};
 
 use crate::dead_letters::letter;
 use crate::fixture::{StoreFixture, by, cut, done, job_with, last_page, new_job, scan, with_dead};
-
-/// A server that flushes its log only when a commit waits for the flush.
-fn lazy_server() -> PostgresServer {
-    let settings = [
-        ("synchronous_commit", "off"),
-        ("wal_writer_delay", "10s"),
-        ("wal_writer_flush_after", "1GB"),
-        ("autovacuum", "off"),
-        ("wal_level", "minimal"),
-        ("max_wal_senders", "0"),
-        ("checkpoint_timeout", "1h"),
-    ];
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    PostgresServer::start(Options { fsync: false, settings })
-}
 
 /// Reads the log of a server that has no other writer.
 struct Log {
@@ -56,7 +41,7 @@ impl Log {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_returns_after_its_changes_are_flushed() {
-    let server = lazy_server();
+    let server = PostgresServer::start_lazy();
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
     database.run(&format!("ALTER DATABASE {name} {off}; ALTER ROLE windlass {off}")).await;
@@ -68,7 +53,8 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     let job = fixture.submit().await;
     let only = windlass_store::Capabilities { only_job: Some(job), ..by() };
     let plan = log.durable("lease a segment", store.lease_segments(&only, 1)).await.remove(0);
-    let later = store.release_segment(plan.lease, Some("busy"), false, Duration::ZERO);
+    let later =
+        store.release_segment(plan.lease, HandBack::new(Some("busy"), false, Duration::ZERO));
     log.durable("release a segment", later).await;
     let plan = fixture.segment_of(job).await;
     let page = last_page(plan.lease, PaginationState::Plan, scan(10), cut(4));
@@ -77,7 +63,8 @@ async fn a_call_returns_after_its_changes_are_flushed() {
     let letters = [letter(1, "bad"), letter(2, "worse")];
     let _ = log.durable("a dead letter", store.add_dead_letters(chunks[0].lease, &letters)).await;
     let (none, two_dead) = (done(0), with_dead(2));
-    let release = store.release(chunks[1].lease, &none, Some("busy"), true, Duration::ZERO);
+    let release =
+        store.release(chunks[1].lease, &none, HandBack::new(Some("busy"), true, Duration::ZERO));
     let _ = log.durable("release", release).await;
     let again = fixture.lease(job, 1).await.remove(0);
     fixture.complete(&chunks[2]).await.unwrap();

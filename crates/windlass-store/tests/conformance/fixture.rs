@@ -10,8 +10,8 @@ use windlass_core::{
 };
 use windlass_drivers::rusqlite::Connection;
 use windlass_store::{
-    Capabilities, ChunkRow, LeasedChunk, LeasedSegment, NewChunk, NewJob, NewSegment, Page,
-    Progress, Result, SegmentLease, Store, StoreError, connect,
+    Capabilities, ChunkRow, LeasedChunk, LeasedSegment, NewChunk, NewJob, NewSegment, OldJobs,
+    Page, Progress, Result, SegmentLease, Store, StoreError, connect,
 };
 use windlass_testkit::{Database, PostgresServer};
 
@@ -29,6 +29,11 @@ enum Place {
 
 /// The timeout for events that must happen. It is long, for machines under load.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// At most ten jobs of a type that ended longer ago than this.
+pub(crate) fn old(job_type: &str, age: Duration, connections: &[String]) -> OldJobs {
+    OldJobs { job_type: job_type.to_owned(), age, connections: connections.to_vec(), limit: 10 }
+}
 
 impl StoreFixture {
     pub(crate) async fn sqlite() -> StoreFixture {

@@ -8,17 +8,6 @@ use windlass_store::{JobFilter, StoreError, Submitted};
 
 use crate::fixture::{StoreFixture, by, job_with, new_job};
 
-both!(
-    a_job_is_queued_with_its_plan,
-    a_job_keeps_what_it_was_submitted_with,
-    a_repeated_submit_gives_the_same_job,
-    an_idempotency_key_names_one_job,
-    an_idempotency_key_is_per_type_and_submitter,
-    concurrent_submits_of_a_key_give_one_job,
-    jobs_are_listed_newest_first_in_pages,
-    reading_an_unknown_job_returns_none,
-);
-
 async fn a_job_is_queued_with_its_plan(fixture: StoreFixture) {
     let id = fixture.submit().await;
     let job = fixture.job(id).await;
@@ -141,3 +130,14 @@ async fn reading_an_unknown_job_returns_none(fixture: StoreFixture) {
     assert!(fixture.store.snapshot(id).await.unwrap().is_none());
     assert!(fixture.chunks(id).await.is_empty());
 }
+
+both!(
+    a_job_is_queued_with_its_plan,
+    a_job_keeps_what_it_was_submitted_with,
+    a_repeated_submit_gives_the_same_job,
+    an_idempotency_key_names_one_job,
+    an_idempotency_key_is_per_type_and_submitter,
+    concurrent_submits_of_a_key_give_one_job,
+    jobs_are_listed_newest_first_in_pages,
+    reading_an_unknown_job_returns_none,
+);

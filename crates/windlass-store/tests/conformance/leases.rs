@@ -5,26 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_core::{ChunkStatus, Cursor, PaginationState};
 use windlass_store::{
-    Capabilities, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, NewDeadLetter, Progress,
+    Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, NewDeadLetter, Progress,
 };
 use windlass_testkit::eventually;
 
 use crate::fixture::{
     LIMIT, StoreFixture, assert_lost, by, cut, done, key, last_page, scan, with_short_lease,
 };
-
-both!(
-    an_expired_lease_is_leased_again,
-    an_old_epoch_changes_nothing,
-    a_heartbeat_renews_a_lease_and_stores_progress,
-    heartbeats_never_renew_past_the_timeout,
-    lease_statuses_are_in_order,
-    a_rescue_returns_only_expired_leases,
-    a_segment_with_an_expired_lease_is_planned_again,
-    a_released_chunk_is_released_once,
-    a_chunk_that_waits_for_a_slot_has_a_short_lease,
-    the_leases_of_a_worker_that_has_ended_expire_at_once,
-);
 
 /// Waits until the lease of the chunk has expired, and rescues the chunk.
 async fn expire(fixture: &StoreFixture) {
@@ -64,7 +51,7 @@ async fn an_expired_lease_is_leased_again(fixture: StoreFixture) {
     let row = fixture.chunk(job, 0).await;
     assert_eq!((row.losses, row.attempts), (1, 0));
     // The flag is about the previous lease only.
-    fixture.store.release(new.lease, &done(0), None, false, Duration::ZERO).await.unwrap();
+    fixture.store.release(new.lease, &done(0), HandBack::default()).await.unwrap();
     assert!(!fixture.lease(job, 1).await.remove(0).lost);
     fixture.check(job).await;
 }
@@ -75,7 +62,8 @@ async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
     let before = fixture.chunk(old.lease.chunk.job, 0).await;
     assert_lost(store.complete(old.lease, &progress, &[]).await);
     assert_lost(store.fail(old.lease, &progress, "late", true, &[]).await);
-    let released = store.release(old.lease, &progress, Some("late"), true, Duration::ZERO);
+    let released =
+        store.release(old.lease, &progress, HandBack::new(Some("late"), true, Duration::ZERO));
     assert_lost(released.await);
     assert_lost(store.end_cancelled(old.lease, &progress, &[]).await);
     assert_lost(store.add_dead_letters(old.lease, &[letter()]).await);
@@ -184,8 +172,11 @@ async fn a_released_chunk_is_released_once(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
     let (chunk, progress) = (fixture.lease(job, 1).await.remove(0), done(0));
     for _ in 0..2 {
-        let released =
-            fixture.store.release(chunk.lease, &progress, Some("x"), true, Duration::ZERO);
+        let released = fixture.store.release(
+            chunk.lease,
+            &progress,
+            HandBack::new(Some("x"), true, Duration::ZERO),
+        );
         released.await.unwrap();
     }
     assert_eq!(fixture.lease(job, 1).await.remove(0).attempts, 1);
@@ -241,3 +232,16 @@ async fn the_leases_of_a_worker_that_has_ended_expire_at_once(fixture: StoreFixt
     assert_eq!((silent[0].name.as_str(), silent[0].process.as_str()), ("dead", "host/1/2"));
     assert!(store.silent_workers("other/").await.unwrap().is_empty());
 }
+
+both!(
+    an_expired_lease_is_leased_again,
+    an_old_epoch_changes_nothing,
+    a_heartbeat_renews_a_lease_and_stores_progress,
+    heartbeats_never_renew_past_the_timeout,
+    lease_statuses_are_in_order,
+    a_rescue_returns_only_expired_leases,
+    a_segment_with_an_expired_lease_is_planned_again,
+    a_released_chunk_is_released_once,
+    a_chunk_that_waits_for_a_slot_has_a_short_lease,
+    the_leases_of_a_worker_that_has_ended_expire_at_once,
+);

@@ -6,26 +6,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{ChunkStatus, JobId, JobStatus, Request};
-use windlass_store::{Capabilities, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, Progress};
+use windlass_store::{Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, Progress};
 
 use crate::fixture::{LIMIT, StoreFixture, assert_lost, by, done, job_with};
-
-both!(
-    a_chunk_is_leased_at_a_new_epoch,
-    every_lease_has_a_new_nonce,
-    a_lease_with_another_nonce_is_lost,
-    no_chunk_is_leased_twice,
-    chunks_are_leased_by_priority_then_age,
-    a_lease_above_a_priority_skips_other_jobs,
-    jobs_of_equal_priority_share_the_slots,
-    all_chunks_of_a_priority_are_leased_before_a_lower_one,
-    excepted_job_types_and_jobs_are_not_leased,
-    a_process_leases_only_what_it_can_work_on,
-    a_chunk_is_not_leased_before_its_wait_is_over,
-    chunks_of_paused_and_failed_jobs_are_not_leased,
-    segments_are_leased_by_priority_then_age,
-    jobs_of_equal_priority_take_turns_at_planning,
-);
 
 async fn a_chunk_is_leased_at_a_new_epoch(fixture: StoreFixture) {
     let job = fixture.planned(2).await;
@@ -48,7 +31,7 @@ async fn every_lease_has_a_new_nonce(fixture: StoreFixture) {
     for _ in 0..3 {
         let plan = fixture.store.lease_segments(&by(), 1).await.unwrap().remove(0);
         assert!(seen.insert(plan.lease.nonce), "{plan:?}");
-        let released = fixture.store.release_segment(plan.lease, None, false, Duration::ZERO);
+        let released = fixture.store.release_segment(plan.lease, HandBack::default());
         released.await.unwrap();
     }
     fixture.store.cancel(job).await.unwrap();
@@ -57,7 +40,7 @@ async fn every_lease_has_a_new_nonce(fixture: StoreFixture) {
     for _ in 0..3 {
         for chunk in fixture.lease(job, 20).await {
             assert!(seen.insert(chunk.lease.nonce), "{chunk:?}");
-            let released = fixture.store.release(chunk.lease, &none, None, false, Duration::ZERO);
+            let released = fixture.store.release(chunk.lease, &none, HandBack::default());
             released.await.unwrap();
         }
     }
@@ -90,7 +73,7 @@ async fn a_lease_with_another_nonce_is_lost(fixture: StoreFixture) {
     );
     assert_lost(store.complete(stale(0), &done(1), &[]).await);
     assert_lost(store.fail(stale(0), &done(1), "late", true, &[]).await);
-    let released = store.release(stale(0), &done(1), None, false, Duration::ZERO).await;
+    let released = store.release(stale(0), &done(1), HandBack::default()).await;
     assert_lost(released);
     assert_lost(store.complete_together(&[(stale(0), done(1))]).await);
     assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Processing);
@@ -215,11 +198,7 @@ async fn a_process_leases_only_what_it_can_work_on(fixture: StoreFixture) {
         // In any order: jobs of equal priority take turns.
         let jobs: HashSet<_> = leased.iter().map(|segment| segment.lease.job).collect();
         for segment in leased {
-            fixture
-                .store
-                .release_segment(segment.lease, None, false, Duration::ZERO)
-                .await
-                .unwrap();
+            fixture.store.release_segment(segment.lease, HandBack::default()).await.unwrap();
         }
         jobs
     };
@@ -248,7 +227,8 @@ async fn a_chunk_is_not_leased_before_its_wait_is_over(fixture: StoreFixture) {
     let chunk = fixture.lease(job, 1).await.remove(0);
     let progress = Progress { counts: done(3).counts, ..Progress::default() };
     let wait = Duration::from_millis(300);
-    let released = fixture.store.release(chunk.lease, &progress, Some("busy"), true, wait);
+    let released =
+        fixture.store.release(chunk.lease, &progress, HandBack::new(Some("busy"), true, wait));
     released.await.unwrap();
     assert!(fixture.lease(job, 1).await.is_empty());
     let mut again = Vec::new();
@@ -300,9 +280,30 @@ async fn jobs_of_equal_priority_take_turns_at_planning(fixture: StoreFixture) {
         let leased = fixture.store.lease_segments(&by(), 1).await.unwrap().remove(0);
         turns.push(leased.lease.job);
         let wait = Duration::ZERO;
-        fixture.store.release_segment(leased.lease, None, false, wait).await.unwrap();
+        fixture
+            .store
+            .release_segment(leased.lease, HandBack::new(None, false, wait))
+            .await
+            .unwrap();
         // The store's clock has a resolution of milliseconds.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     assert_eq!(turns, [jobs.clone(), jobs.clone(), jobs].concat());
 }
+
+both!(
+    a_chunk_is_leased_at_a_new_epoch,
+    every_lease_has_a_new_nonce,
+    a_lease_with_another_nonce_is_lost,
+    no_chunk_is_leased_twice,
+    chunks_are_leased_by_priority_then_age,
+    a_lease_above_a_priority_skips_other_jobs,
+    jobs_of_equal_priority_share_the_slots,
+    all_chunks_of_a_priority_are_leased_before_a_lower_one,
+    excepted_job_types_and_jobs_are_not_leased,
+    a_process_leases_only_what_it_can_work_on,
+    a_chunk_is_not_leased_before_its_wait_is_over,
+    chunks_of_paused_and_failed_jobs_are_not_leased,
+    segments_are_leased_by_priority_then_age,
+    jobs_of_equal_priority_take_turns_at_planning,
+);

@@ -2,20 +2,9 @@
 
 use serde_json::json;
 use windlass_core::{JobId, JobStatus, OnFailed, PaginationState, Phase, Request};
-use windlass_store::{JobFilter, LeasedSegment, MERGED, NewJob, NewPart, Result};
+use windlass_store::{HandBack, JobFilter, LeasedSegment, MERGED, NewJob, NewPart, Result};
 
 use crate::fixture::{StoreFixture, assert_lost, by, done, job_with, last_page, new_job};
-
-both!(
-    a_part_is_stored_when_its_chunk_completes,
-    the_merge_is_the_last_segment,
-    a_job_with_a_failed_chunk_is_not_merged,
-    a_failed_merge_is_retried,
-    a_merge_with_a_lost_lease_stores_nothing,
-    a_job_without_records_is_merged_too,
-    a_cancelled_merge_is_fenced_before_the_job_ends,
-    parts_are_deleted_with_their_job,
-);
 
 fn mapping() -> NewJob {
     let step = json!({"map": "SELECT count(*) AS n FROM {source} WHERE {chunk}"});
@@ -171,7 +160,7 @@ async fn a_cancelled_merge_is_fenced_before_the_job_ends(fixture: StoreFixture) 
     assert!(ending[0].epoch > segment.lease.epoch);
     assert!(fixture.store.lease_cancelled_merges(&by(), 10).await.unwrap().is_empty());
     let (reason, wait) = (Some("the warehouse is down"), std::time::Duration::ZERO);
-    fixture.store.release_segment(ending[0], reason, false, wait).await.unwrap();
+    fixture.store.release_segment(ending[0], HandBack::new(reason, false, wait)).await.unwrap();
     assert!(fixture.job(job).await.error.unwrap().ends_with("the warehouse is down"));
     fixture.check(job).await;
     // Cancelling again retries the fence at once.
@@ -205,3 +194,14 @@ async fn parts_are_deleted_with_their_job(fixture: StoreFixture) {
     fixture.store.remove_job(job).await.unwrap();
     assert_eq!(fixture.number("SELECT count(*) FROM windlass_parts").await, 0);
 }
+
+both!(
+    a_part_is_stored_when_its_chunk_completes,
+    the_merge_is_the_last_segment,
+    a_job_with_a_failed_chunk_is_not_merged,
+    a_failed_merge_is_retried,
+    a_merge_with_a_lost_lease_stores_nothing,
+    a_job_without_records_is_merged_too,
+    a_cancelled_merge_is_fenced_before_the_job_ends,
+    parts_are_deleted_with_their_job,
+);

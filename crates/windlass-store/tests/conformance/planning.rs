@@ -3,24 +3,11 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, JobStatus, PaginationState, Phase};
-use windlass_store::{Page, SegmentLease};
+use windlass_store::{HandBack, Page, SegmentLease};
 
 use crate::fixture::{
     LIMIT, StoreFixture, assert_lost, by, cut, last_page, new_segments, page, scan,
 };
-
-both!(
-    a_plan_creates_segments_and_segments_create_chunks,
-    a_page_commits_all_or_nothing,
-    a_repeated_page_is_committed_once,
-    a_stalled_planner_is_refused,
-    a_page_from_another_state_is_refused,
-    an_empty_job_completes_with_its_last_page,
-    a_segment_is_handed_back,
-    a_failed_segment_fails_the_job,
-    key_sets_are_read_back_unchanged,
-    a_large_page_is_numbered_in_order,
-);
 
 async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixture) {
     let job = fixture.submit().await;
@@ -90,8 +77,7 @@ async fn a_repeated_page_is_committed_once(fixture: StoreFixture) {
 async fn a_stalled_planner_is_refused(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let stalled = fixture.segment_of(job).await;
-    let handed_back =
-        fixture.store.release_segment(stalled.lease, None, false, Duration::ZERO).await;
+    let handed_back = fixture.store.release_segment(stalled.lease, HandBack::default()).await;
     handed_back.unwrap();
     let next = fixture.segment_of(job).await;
     assert!(next.lease.epoch > stalled.lease.epoch);
@@ -100,7 +86,7 @@ async fn a_stalled_planner_is_refused(fixture: StoreFixture) {
     assert_lost(fixture.store.commit_page(late.clone()).await);
     assert_eq!(fixture.chunks(job).await.len(), 0);
     assert_lost(fixture.store.fail_segment(stalled.lease, "late").await);
-    let released = fixture.store.release_segment(stalled.lease, None, false, Duration::ZERO).await;
+    let released = fixture.store.release_segment(stalled.lease, HandBack::default()).await;
     assert_lost(released);
 
     let page = last_page(next.lease, PaginationState::Plan, scan(10), cut(3));
@@ -133,7 +119,11 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
     let long = Duration::from_secs(3600);
-    fixture.store.release_segment(plan.lease, Some("no\0 route"), true, long).await.unwrap();
+    fixture
+        .store
+        .release_segment(plan.lease, HandBack::new(Some("no\0 route"), true, long))
+        .await
+        .unwrap();
     assert!(fixture.store.lease_segments(&by(), 1).await.unwrap().is_empty(), "it waits");
     let segment = fixture.store.segments(job).await.unwrap().remove(0);
     assert_eq!(segment.error.as_deref(), Some("no\u{fffd} route"));
@@ -143,7 +133,7 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     let other = fixture.submit().await;
     let plan = fixture.segment_of(other).await;
     let soon = Duration::from_millis(100);
-    fixture.store.release_segment(plan.lease, Some("x"), true, soon).await.unwrap();
+    fixture.store.release_segment(plan.lease, HandBack::new(Some("x"), true, soon)).await.unwrap();
     let mut again = Vec::new();
     windlass_testkit::eventually("it is leased again", LIMIT, async || {
         again = fixture.store.lease_segments(&by(), 1).await.unwrap();
@@ -154,10 +144,14 @@ async fn a_segment_is_handed_back(fixture: StoreFixture) {
     // A page that only checks the lease does not reset the attempts.
     let nothing = page(again[0].lease, PaginationState::Plan, PaginationState::Plan, vec![]);
     fixture.store.commit_page(nothing).await.unwrap();
-    fixture.store.release_segment(again[0].lease, None, false, Duration::ZERO).await.unwrap();
+    fixture.store.release_segment(again[0].lease, HandBack::default()).await.unwrap();
     let again = fixture.store.lease_segments(&by(), 1).await.unwrap();
     assert_eq!(again[0].attempts, 1);
-    fixture.store.release_segment(again[0].lease, Some("unavailable"), false, long).await.unwrap();
+    fixture
+        .store
+        .release_segment(again[0].lease, HandBack::new(Some("unavailable"), false, long))
+        .await
+        .unwrap();
     assert_eq!(fixture.job(other).await.error.as_deref(), Some("unavailable"));
 }
 
@@ -207,3 +201,16 @@ async fn a_large_page_is_numbered_in_order(fixture: StoreFixture) {
     assert_eq!(after.iter().map(|c| c.chunk).collect::<Vec<_>>(), [990, 991, 992, 993, 994]);
     fixture.check(job).await;
 }
+
+both!(
+    a_plan_creates_segments_and_segments_create_chunks,
+    a_page_commits_all_or_nothing,
+    a_repeated_page_is_committed_once,
+    a_stalled_planner_is_refused,
+    a_page_from_another_state_is_refused,
+    an_empty_job_completes_with_its_last_page,
+    a_segment_is_handed_back,
+    a_failed_segment_fails_the_job,
+    key_sets_are_read_back_unchanged,
+    a_large_page_is_numbered_in_order,
+);

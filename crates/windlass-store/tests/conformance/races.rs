@@ -4,19 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::{JobId, JobStatus};
-use windlass_store::{Result, Store, StoreError, connect};
+use windlass_store::{HandBack, Result, Store, StoreError, connect};
 use windlass_testkit::eventually;
 
 use crate::fixture::{LIMIT, StoreFixture, by, done, new_job, with_short_lease};
-
-both!(
-    pauses_and_resumes_race_with_work,
-    a_cancel_races_with_work,
-    retries_race_with_failures,
-    pages_race_with_a_cancel,
-    segments_are_planned_concurrently,
-    a_pause_races_with_the_last_completion,
-);
 
 /// Accepts success and a lost lease: the race decides between them.
 #[track_caller]
@@ -32,7 +23,7 @@ async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
             for chunk in store.lease_chunks(&by(), 3).await.unwrap() {
                 let lease = chunk.lease;
                 allow_lost(match turn % 3 {
-                    0 => store.release(lease, &done(1), None, false, Duration::ZERO).await,
+                    0 => store.release(lease, &done(1), HandBack::default()).await,
                     _ => store.complete(lease, &done(10), &[]).await,
                 });
             }
@@ -197,3 +188,12 @@ async fn a_pause_races_with_the_last_completion(fixture: StoreFixture) {
         fixture.check(job).await;
     }
 }
+
+both!(
+    pauses_and_resumes_race_with_work,
+    a_cancel_races_with_work,
+    retries_race_with_failures,
+    pages_race_with_a_cancel,
+    segments_are_planned_concurrently,
+    a_pause_races_with_the_last_completion,
+);

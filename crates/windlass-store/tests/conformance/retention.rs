@@ -6,17 +6,7 @@ use windlass_core::{DeadLetterStatus, JobId, JobStatus};
 use windlass_store::DeadLetterFilter;
 
 use crate::dead_letters::{begin, dead, letter, redrive};
-use crate::fixture::{StoreFixture, by, done};
-
-both!(
-    deleting_chunks_keeps_the_sums_of_the_job,
-    a_failed_job_keeps_its_chunks_until_it_is_closed,
-    a_closed_job_is_deleted_with_all_its_rows,
-    a_job_that_has_not_ended_is_neither_prunable_nor_closed,
-    a_job_with_a_new_letter_is_kept,
-    a_deleted_redrive_releases_its_letters,
-    letters_are_deleted_by_age_unless_being_redriven,
-);
+use crate::fixture::{StoreFixture, by, done, old};
 
 const NOW: Duration = Duration::ZERO;
 const LONG_AGO: Duration = Duration::from_secs(3600);
@@ -38,11 +28,11 @@ async fn failed(fixture: &StoreFixture) -> JobId {
 }
 
 async fn prunable(fixture: &StoreFixture, age: Duration) -> Vec<JobId> {
-    fixture.store.prunable("REFRESH", age, &by().connections, 10).await.unwrap()
+    fixture.store.prunable(&old("REFRESH", age, &by().connections)).await.unwrap()
 }
 
 async fn expired(fixture: &StoreFixture, age: Duration) -> Vec<JobId> {
-    fixture.store.expired("REFRESH", age, &by().connections, 10).await.unwrap()
+    fixture.store.expired(&old("REFRESH", age, &by().connections)).await.unwrap()
 }
 
 async fn remove(fixture: &StoreFixture, job: JobId) -> u64 {
@@ -54,7 +44,9 @@ async fn deleting_chunks_keeps_the_sums_of_the_job(fixture: StoreFixture) {
     let job = completed(&fixture, 3).await;
     assert_eq!(fixture.store.job_types().await.unwrap(), ["REFRESH"]);
     assert!(prunable(&fixture, LONG_AGO).await.is_empty());
-    assert!(fixture.store.prunable("OTHER", NOW, &by().connections, 10).await.unwrap().is_empty());
+    assert!(
+        fixture.store.prunable(&old("OTHER", NOW, &by().connections)).await.unwrap().is_empty()
+    );
     assert_eq!(prunable(&fixture, NOW).await, [job]);
     let before = fixture.job(job).await;
     assert_eq!(fixture.store.remove_chunks(job).await.unwrap(), 3);
@@ -118,7 +110,7 @@ async fn a_job_with_a_new_letter_is_kept(fixture: StoreFixture) {
     let job = dead(&fixture, &[letter(1, "bad")]).await;
     assert!(expired(&fixture, NOW).await.is_empty());
     assert_eq!(prunable(&fixture, NOW).await, [job], "its chunks are prunable nevertheless");
-    assert!(fixture.store.prunable("REFRESH", NOW, &[], 10).await.unwrap().is_empty());
+    assert!(fixture.store.prunable(&old("REFRESH", NOW, &[])).await.unwrap().is_empty());
     assert!(
         !fixture.store.close_job(job, NOW).await.unwrap(),
         "it is looked at again under its lock"
@@ -152,3 +144,13 @@ async fn letters_are_deleted_by_age_unless_being_redriven(fixture: StoreFixture)
     let left = fixture.store.dead_letters(&DeadLetterFilter::default()).await.unwrap();
     assert_eq!(left.iter().map(|letter| letter.error.as_str()).collect::<Vec<_>>(), ["worse"]);
 }
+
+both!(
+    deleting_chunks_keeps_the_sums_of_the_job,
+    a_failed_job_keeps_its_chunks_until_it_is_closed,
+    a_closed_job_is_deleted_with_all_its_rows,
+    a_job_that_has_not_ended_is_neither_prunable_nor_closed,
+    a_job_with_a_new_letter_is_kept,
+    a_deleted_redrive_releases_its_letters,
+    letters_are_deleted_by_age_unless_being_redriven,
+);

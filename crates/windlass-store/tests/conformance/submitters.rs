@@ -8,13 +8,6 @@ use windlass_store::{AlertFilter, DeadLetterFilter, JobFilter, Owner};
 use crate::dead_letters::{letter, redrive};
 use crate::fixture::{StoreFixture, done, new_job};
 
-both!(
-    jobs_are_listed_by_submitter,
-    letters_are_listed_marked_and_redriven_by_submitter,
-    jobs_and_letters_are_listed_by_job_types,
-    a_listing_reads_the_summary_instead_of_the_request
-);
-
 async fn planned_by(fixture: &StoreFixture, name: &str) -> JobId {
     let mut job = new_job();
     job.identity.name = name.to_owned();
@@ -153,3 +146,10 @@ async fn a_listing_reads_the_summary_instead_of_the_request(fixture: StoreFixtur
     assert_eq!((listed.len(), listed[0].id), (1, small));
     assert!(listed[0].omitted.is_empty());
 }
+
+both!(
+    jobs_are_listed_by_submitter,
+    letters_are_listed_marked_and_redriven_by_submitter,
+    jobs_and_letters_are_listed_by_job_types,
+    a_listing_reads_the_summary_instead_of_the_request
+);

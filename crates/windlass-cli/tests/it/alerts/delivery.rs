@@ -19,8 +19,7 @@ async fn all_delivered(sandbox: &CliSandbox) -> bool {
 
 #[tokio::test]
 async fn alerts_are_delivered_when_the_receiver_is_back() {
-    for data in Data::both().await {
-        let data = data.with_accounts(3).await;
+    for data in Data::both_with_accounts(3).await {
         let port = free_port();
         let sandbox = sandbox(&data, port, "").await;
         let server = serve(&sandbox);

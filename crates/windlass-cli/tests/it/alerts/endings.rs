@@ -53,8 +53,7 @@ async fn a_suspended_job_type_raises_an_alert_that_ends_when_its_step_works_agai
 
 #[tokio::test]
 async fn a_deadline_alert_ends_with_its_job() {
-    for data in Data::both().await {
-        let data = data.with_accounts(3).await;
+    for data in Data::both_with_accounts(3).await {
         let receiver = Receiver::start().await;
         let more = "schedule = { cron = \"0 0 1 1 *\", deadline = \"1s\" }\n";
         let config = jobs().replacen("[jobs.RAISE]\n", &format!("[jobs.RAISE]\n{more}"), 1);
@@ -86,8 +85,7 @@ async fn a_deadline_alert_ends_with_its_job() {
 
 #[tokio::test]
 async fn refused_outbox_requests_raise_one_alert_until_none_is_left() {
-    for data in Data::both().await {
-        let data = data.with_accounts(3).await;
+    for data in Data::both_with_accounts(3).await {
         let receiver = Receiver::start().await;
         let config = data.config(&(jobs() + &alerts(receiver.port, "")));
         let config = config.replace("\n\n[jobs.BREAK", "\noutbox = true\n\n[jobs.BREAK");

@@ -1,5 +1,6 @@
 //! A webhook receiver that records requests, and can be made unresponsive.
 
+use crate::api::stub_service::read_request;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,32 +97,16 @@ impl Drop for Receiver {
 }
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
-    let mut text = Vec::new();
-    let head = loop {
-        if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
-            return;
-        }
-        if let Some(end) = text.windows(4).position(|window| window == b"\r\n\r\n") {
-            break end + 4;
-        }
-    };
-    let lines = String::from_utf8_lossy(&text[..head]).into_owned();
+    let Some((lines, body)) = read_request(&mut stream).await else { return };
     let headers: BTreeMap<_, _> = lines
         .lines()
         .filter_map(|line| line.split_once(": "))
         .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
         .collect();
-    let length: usize = headers.get("content-length").map_or(0, |text| text.parse().unwrap());
-    while text.len() < head + length {
-        if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
-            return;
-        }
-    }
-    let body = String::from_utf8(text[head..].to_vec()).unwrap();
     shared.posts.lock().unwrap().push(Posted { headers, body });
     if shared.silent.load(Ordering::SeqCst) {
         // Until the sender gives up.
-        let _ = stream.read_buf(&mut text).await;
+        let _ = stream.read_u8().await;
         return;
     }
     let answer = shared.answer.lock().unwrap().unwrap_or("204 No Content");

@@ -19,8 +19,7 @@ async fn jobs_of(server: &TestServer, job_type: &str) -> Vec<Json> {
 
 #[tokio::test]
 async fn the_last_parent_triggers_the_child_and_the_graph_shows_it() {
-    for data in Data::both().await {
-        let data = data.with_accounts(20).await;
+    for data in Data::both_with_accounts(20).await {
         let server = TestServer::with(CliSandbox::on(&data, &three()), 2).await;
         let parent =
             |job_type: &str, month: i64| json!({"jobType": job_type, "params": {"month": month}});

@@ -52,8 +52,7 @@ for line in sys.stdin:
 
 #[tokio::test]
 async fn every_subscriber_receives_all_events_of_a_job() {
-    for data in Data::both().await {
-        let data = data.with_accounts(20).await;
+    for data in Data::both_with_accounts(20).await {
         let jobs = "[jobs.WAIT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                     step.version = \"version\"\nstep.command = [\"python3\", \"wait.py\"]\n";
         let sandbox = CliSandbox::on(&data, jobs);

@@ -71,8 +71,7 @@ async fn metrics_count_items_by_outcome() {
 
 #[tokio::test]
 async fn metrics_change_while_a_job_runs() {
-    let data = Data::postgres().await.with_accounts(5000).await;
-    data.pace(0.05).await;
+    let data = Data::slow(5000, 0.05).await;
     let server =
         TestServer::with(CliSandbox::on(&data, &(slow_raise(1) + "chunk.lease = \"1s\"\n")), 1)
             .await;

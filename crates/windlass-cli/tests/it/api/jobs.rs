@@ -7,8 +7,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn api_and_command_line_show_the_same_job() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let server = TestServer::with(CliSandbox::on(&data, &raise(10)), 2).await;
         let response =
             server.post("/api/v1/jobs", &json!({"jobType": "RAISE", "priority": 7})).await;

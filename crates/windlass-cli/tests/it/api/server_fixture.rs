@@ -1,6 +1,6 @@
 //! A running `windlass serve`, and a client that checks what every response must have.
 
-use crate::common::{CliSandbox, PATIENCE, eventually, text};
+use crate::common::{CliSandbox, eventually, server, text};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value as Json, json};
@@ -31,9 +31,8 @@ impl TestServer {
 
     /// Starts a server with this many slots.
     pub(crate) async fn with(sandbox: CliSandbox, concurrency: u32) -> TestServer {
-        let process =
-            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {concurrency}"));
-        TestServer::of(sandbox, process).await
+        let (process, url) = server::start(&sandbox, concurrency).await;
+        TestServer { sandbox, process, url, client: server::client(), token: None }
     }
 
     /// Starts a server that may open only this many file descriptors.
@@ -44,22 +43,8 @@ impl TestServer {
     ) -> TestServer {
         let command = format!("serve -v --listen 127.0.0.1:0 --concurrency {concurrency}");
         let process = sandbox.spawn_with_descriptors(descriptors, &command);
-        TestServer::of(sandbox, process).await
-    }
-
-    async fn of(sandbox: CliSandbox, process: Running) -> TestServer {
-        let mut url = None;
-        eventually("the server listens", async || {
-            let said = process.stderr();
-            assert!(process.is_running(), "{said}");
-            url = said.split("listening on ").nth(1).and_then(|rest| {
-                let end = rest.find([',', ';'])?;
-                Some(rest[..end].to_owned())
-            });
-            url.is_some()
-        })
-        .await;
-        TestServer { sandbox, process, url: url.unwrap(), client: client(), token: None }
+        let url = server::url(&process).await;
+        TestServer { sandbox, process, url, client: server::client(), token: None }
     }
 
     /// Uses another token for the next requests.
@@ -174,12 +159,6 @@ async fn read(mut response: Response) -> String {
         text.extend_from_slice(&part);
     }
     String::from_utf8(text).unwrap()
-}
-
-fn client() -> Client {
-    // Fails if it is already installed, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().timeout(PATIENCE).build().unwrap()
 }
 
 /// The secret that signs tokens.

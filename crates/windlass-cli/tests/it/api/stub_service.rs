@@ -38,26 +38,35 @@ impl StubService {
 }
 
 async fn serve(mut stream: TcpStream, body: Arc<Mutex<String>>, seen: Arc<Mutex<Vec<String>>>) {
+    let Some((lines, _)) = read_request(&mut stream).await else { return };
+    seen.lock().unwrap().push(lines.to_lowercase());
+    let body = body.lock().unwrap().clone();
+    let head =
+        format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    let _ = stream.write_all((head + &body).as_bytes()).await;
+}
+
+/// Reads the head and the body of a request; `None` if the connection is closed before its end.
+pub(crate) async fn read_request(stream: &mut TcpStream) -> Option<(String, String)> {
     let mut text = Vec::new();
     let head = loop {
         if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
-            return;
+            return None;
         }
         if let Some(end) = text.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
     };
-    let lines = String::from_utf8_lossy(&text[..head]).to_lowercase();
-    let length = lines.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-    let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
-    while text.len() < head + length {
+    let lines = String::from_utf8_lossy(&text[..head]).into_owned();
+    let length = lines.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse().unwrap())
+    });
+    let end = head + length.unwrap_or(0);
+    while text.len() < end {
         if stream.read_buf(&mut text).await.unwrap_or(0) == 0 {
-            return;
+            return None;
         }
     }
-    seen.lock().unwrap().push(lines);
-    let body = body.lock().unwrap().clone();
-    let head =
-        format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
-    let _ = stream.write_all((head + &body).as_bytes()).await;
+    Some((lines, String::from_utf8(text[head..].to_vec()).unwrap()))
 }

@@ -10,10 +10,16 @@ const EXACT_COUNT: &str =
 const LIMITED_SEGMENTS: &str =
     include_str!("../../../../../examples/candidates/requests/limited-segments.json");
 
+/// This many candidates, and a server with two slots.
+async fn served(candidates: u32) -> (CandidatesFixture, Server) {
+    let fixture = CandidatesFixture::new(candidates).await;
+    let server = Server::start(&fixture.sandbox, 2).await;
+    (fixture, server)
+}
+
 #[tokio::test]
 async fn each_year_is_queried_in_the_index_as_its_own_segment() {
-    let fixture = CandidatesFixture::new(2000).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
+    let (fixture, server) = served(2000).await;
     let id = server.submit(YEARS).await;
     let job = fixture.sandbox.completed(&id).await;
     let these = "reporting_year IN ('2024', '2025')";
@@ -32,8 +38,7 @@ async fn each_year_is_queried_in_the_index_as_its_own_segment() {
 
 #[tokio::test]
 async fn one_segment_queries_the_years_one_after_the_other() {
-    let fixture = CandidatesFixture::new(2000).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
+    let (fixture, server) = served(2000).await;
     let mut request: Json = serde_json::from_str(YEARS).unwrap();
     request["parallelSegments"] = 1.into();
     let id = server.submit(&request.to_string()).await;
@@ -47,10 +52,8 @@ async fn one_segment_queries_the_years_one_after_the_other() {
 
 #[tokio::test]
 async fn a_request_for_an_exact_count_of_a_year_processes_that_many() {
-    let fixture = CandidatesFixture::new(2000).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
-    let id = server.submit(EXACT_COUNT).await;
-    let job = fixture.sandbox.completed(&id).await;
+    let (fixture, server) = served(2000).await;
+    let job = server.complete(&fixture.sandbox, EXACT_COUNT).await;
     assert_eq!(job["items"]["processed"], 10, "{job:#}");
     assert_eq!(fixture.at_version(2, "reporting_year = '2024'").await, 10);
     assert_eq!(fixture.at_version(2, "true").await, 10);
@@ -58,8 +61,7 @@ async fn a_request_for_an_exact_count_of_a_year_processes_that_many() {
 
 #[tokio::test]
 async fn twenty_segments_have_at_most_a_hundred_items_each() {
-    let fixture = CandidatesFixture::new(4000).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
+    let (fixture, server) = served(4000).await;
     let id = server.submit(LIMITED_SEGMENTS).await;
     let job = fixture.sandbox.completed(&id).await;
     let states = fixture.states(&id).await;
@@ -79,8 +81,7 @@ async fn twenty_segments_have_at_most_a_hundred_items_each() {
 
 #[tokio::test]
 async fn no_filter_null_and_empty_lists_select_everything_in_ten_segments() {
-    let fixture = CandidatesFixture::new(5000).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
+    let (fixture, server) = served(5000).await;
     let all = [
         json!({"jobType": "REFRESH_CANDIDATES"}),
         json!({"jobType": "REFRESH_CANDIDATES", "filter": null, "parallelSegments": null,
@@ -102,8 +103,7 @@ async fn no_filter_null_and_empty_lists_select_everything_in_ten_segments() {
 
 #[tokio::test]
 async fn periods_have_the_same_filter_and_an_empty_year_is_not_a_failure() {
-    let fixture = CandidatesFixture::new(100).await;
-    let server = Server::start(&fixture.sandbox, 2).await;
+    let (fixture, server) = served(100).await;
     let request = |job_type: &str, years: Json| {
         json!({"jobType": job_type, "filter": {"reportingYears": years}}).to_string()
     };

@@ -1,6 +1,6 @@
 //! The example's `windlass serve`, which accepts requests as JSON.
 
-use crate::common::{CliSandbox, PATIENCE, eventually, text};
+use crate::common::{CliSandbox, server, text};
 use reqwest::Client;
 use serde_json::Value as Json;
 use windlass_testkit::Running;
@@ -15,21 +15,8 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server with this concurrency.
     pub(crate) async fn start(sandbox: &CliSandbox, workers: u32) -> Server {
-        let process =
-            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
-        let mut url = None;
-        eventually("the server listens", async || {
-            let said = process.stderr();
-            assert!(process.is_running(), "{said}");
-            let rest = said.split("listening on ").nth(1);
-            url = rest.and_then(|rest| Some(rest[..rest.find([',', ';'])?].to_owned()));
-            url.is_some()
-        })
-        .await;
-        // Fails if it is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().timeout(PATIENCE).build().unwrap();
-        Server { _process: process, url: url.unwrap(), client }
+        let (process, url) = server::start(sandbox, workers).await;
+        Server { _process: process, url, client: server::client() }
     }
 
     /// Posts a request and returns status and answer.
@@ -46,6 +33,11 @@ impl Server {
         let (status, job) = self.post(request).await;
         assert_eq!(status, 201, "{job:#}");
         text(&job["id"])
+    }
+
+    /// Posts a request that must be accepted, and waits until the job is completed.
+    pub(crate) async fn complete(&self, sandbox: &CliSandbox, request: &str) -> Json {
+        sandbox.completed(&self.submit(request).await).await
     }
 
     pub(crate) async fn metrics(&self) -> String {

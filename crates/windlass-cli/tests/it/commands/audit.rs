@@ -5,9 +5,7 @@ use serde_json::Value as Json;
 
 #[tokio::test]
 async fn a_completed_job_is_proven() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (_data, sandbox) in CliSandbox::on_both(1000, &raise(10)).await {
         let id = text(&sandbox.json("run RAISE").await["id"]);
         let output = sandbox.run(&format!("audit {id}")).await.ok();
         assert!(output.stdout.starts_with("PROVEN"), "{}", output.stdout);
@@ -26,9 +24,7 @@ async fn a_completed_job_is_proven() {
 
 #[tokio::test]
 async fn rows_inserted_and_deleted_since_are_drift_and_the_job_cannot_be_judged() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (data, sandbox) in CliSandbox::on_both(100, &raise(10)).await {
         let id = text(&sandbox.json("run RAISE").await["id"]);
         data.run("DELETE FROM accounts WHERE id IN (3, 4, 5)").await;
         let output = sandbox.run(&format!("audit {id}")).await;

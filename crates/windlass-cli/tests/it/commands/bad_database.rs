@@ -106,9 +106,7 @@ async fn a_missing_file_is_named_and_not_created() {
 
 #[tokio::test]
 async fn a_table_dropped_after_the_submit_fails_the_job_with_the_reason() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (data, sandbox) in CliSandbox::on_both(100, &raise(10)).await {
         sandbox.run("check").await.ok();
         let id = sandbox.submit("RAISE").await;
         data.run("ALTER TABLE accounts RENAME TO gone").await;

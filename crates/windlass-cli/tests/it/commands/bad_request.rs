@@ -4,8 +4,7 @@ use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
 async fn a_bad_request_is_refused_with_the_name_of_the_field() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let handler = "[jobs.ENRICH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                        step.handler = \"enrich\"\nstep.version = \"version\"\n";
         let filters = "source.filters = { branches = \"branch\" }\n";
@@ -35,8 +34,7 @@ async fn a_bad_request_is_refused_with_the_name_of_the_field() {
 
 #[tokio::test]
 async fn bad_definitions_are_refused_at_submit_too() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let with = |line: &str| raise(10) + line + "\n";
         let cases: &[(String, &[&str])] = &[
             (with("source.key = [\"nr\"]"), &["line 7", "source.key", "`nr`"]),

@@ -1,6 +1,6 @@
 //! `windlass check` explains correct job types, and names problems with their line.
 
-use crate::common::{CliSandbox, Data, config, job, parse, raise, refused};
+use crate::common::{CliSandbox, Data, config, job, parse, printed, raise, refused};
 
 const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
                        source.connection = \"app\"\nsource.table = \"accounts\"\n\
@@ -9,22 +9,21 @@ const REFRESH: &str = "[jobs.REFRESH]\ndescription = \"Write all back\"\n\
 
 #[tokio::test]
 async fn correct_job_types_are_explained() {
-    for data in Data::each().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &(raise(25) + REFRESH));
+    for (data, sandbox) in CliSandbox::on_each(100, &(raise(25) + REFRESH)).await {
         let output = sandbox.run("check").await.ok();
-        for part in [
-            "RAISE",
-            "REFRESH",
-            "Write all back",
-            "accounts by (id)",
-            "UPDATE accounts SET amount = amount + 1 WHERE {chunk}",
-            "branches: lookups in the index on branch",
-            "exactly once",
-            "no problems found",
-        ] {
-            assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
-        }
+        printed(
+            &output,
+            &[
+                "RAISE",
+                "REFRESH",
+                "Write all back",
+                "accounts by (id)",
+                "UPDATE accounts SET amount = amount + 1 WHERE {chunk}",
+                "branches: lookups in the index on branch",
+                "exactly once",
+                "no problems found",
+            ],
+        );
         let json = sandbox.json("check").await;
         assert_eq!(json["ok"], true, "{json:#}");
         assert_eq!(json["problems"].as_array().unwrap().len(), 0);
@@ -67,8 +66,7 @@ fn bad() -> Vec<(String, Vec<&'static str>)> {
 
 #[tokio::test]
 async fn a_problem_is_named_with_its_line() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::both_with_accounts(10).await {
         for (jobs, parts) in bad() {
             let sandbox = CliSandbox::on(&data, &jobs);
             let output = sandbox.run("check").await;
@@ -158,8 +156,7 @@ async fn the_number_of_rows_is_counted_or_called_an_estimate() {
 
 #[tokio::test]
 async fn check_creates_no_table() {
-    for data in Data::each().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::each_with_accounts(10).await {
         // The store is elsewhere, so that only the ledger could be created here.
         let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &data.url(), &raise(5)));
         sandbox.run("check").await.ok();

@@ -35,8 +35,7 @@ fn keys(letters: &[Json]) -> Vec<i64> {
 
 #[tokio::test]
 async fn letters_are_listed_shown_and_exported() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let (sandbox, id) = with_three_letters(&data).await;
         let all = letters(&sandbox, "").await;
         assert_eq!(keys(&all), [7, 8, 95]);
@@ -78,8 +77,7 @@ async fn letters_are_listed_shown_and_exported() {
 
 #[tokio::test]
 async fn repaired_letters_are_redriven_and_the_others_fail_again() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let (sandbox, id) = with_three_letters(&data).await;
         data.run("UPDATE savings SET amount = 20 WHERE id IN (7, 95)").await;
 
@@ -124,8 +122,7 @@ async fn repaired_letters_are_redriven_and_the_others_fail_again() {
 
 #[tokio::test]
 async fn ignored_letters_are_not_redriven() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let (sandbox, _) = with_three_letters(&data).await;
         let all = letters(&sandbox, "").await;
         let output = sandbox.run(&format!("dead ignore {}", text(&all[0]["id"]))).await.ok();
@@ -151,8 +148,7 @@ async fn redrive_and_ignore_need_a_selection() {
 
 #[tokio::test]
 async fn an_exceeded_budget_pauses_the_job_and_resuming_grants_another() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let sql = "UPDATE accounts SET amount = CASE WHEN id % 10 = 3 THEN NULL \
                    ELSE amount + 1 END WHERE {chunk}";
         let budget = "failures = { budget = 4, on_exceeded = \\\"pause\\\" }\n".replace('\\', "");

@@ -4,9 +4,7 @@ use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
 async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
-        let sandbox = CliSandbox::on(&data, &raise(100));
+    for (data, sandbox) in CliSandbox::on_both(1000, &raise(100)).await {
         let output = sandbox.run("run RAISE --dry-run").await.ok();
         assert!(output.stdout.contains("1,000 records would be processed"), "{}", output.stdout);
         assert!(output.stdout.contains("nothing was changed"), "{}", output.stdout);
@@ -27,8 +25,7 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_dry_run_reaches_the_rows_that_the_job_would_reach() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
+    for data in Data::both_with_accounts(1000).await {
         let refresh = "[jobs.REFRESH]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
                        source.filters = { branches = \"branch\" }\n\
                        step.refresh = true\nstep.version = \"version\"\n";

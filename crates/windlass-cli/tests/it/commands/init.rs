@@ -25,8 +25,7 @@ async fn an_existing_file_is_kept_unless_forced() {
 
 #[tokio::test]
 async fn the_tables_of_a_database_become_job_types_that_run() {
-    for data in Data::each().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::each_with_accounts(100).await {
         data.run("CREATE TABLE \"Odd Name\" (a integer, b integer)").await;
         let sandbox = CliSandbox::empty().env("DATABASE_URL", &data.url());
         sandbox.run_words(&["init", &data.url()]).await.ok();

@@ -7,8 +7,7 @@ const ROWS: i64 = 2000;
 
 /// A slow job of twenty chunks, and a `run` that is working it.
 async fn at_work() -> (Data, CliSandbox, Running, String) {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.5).await;
+    let data = Data::slow(ROWS, 0.5).await;
     let sandbox = CliSandbox::on(&data, &slow_raise(100));
     let run = sandbox.spawn("run RAISE");
     eventually("some chunks are completed and some are not", async || {
@@ -75,9 +74,7 @@ async fn commands_that_follow_a_cancelled_job_exit_with_three() {
 
 #[tokio::test]
 async fn a_queued_job_is_paused_resumed_and_cancelled_without_any_worker() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
-        let sandbox = CliSandbox::on(&data, &raise(5));
+    for (data, sandbox) in CliSandbox::on_both(10, &raise(5)).await {
         let id = sandbox.submit("RAISE").await;
         assert_eq!(sandbox.json(&format!("pause {id}")).await["status"], "PAUSED");
         assert_eq!(sandbox.json(&format!("resume {id}")).await["status"], "QUEUED");
@@ -89,8 +86,7 @@ async fn a_queued_job_is_paused_resumed_and_cancelled_without_any_worker() {
 
 #[tokio::test]
 async fn a_failed_job_shows_the_reason_and_a_retry_does_the_rest_once() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         data.run("CREATE TABLE rates (rate integer); INSERT INTO rates VALUES (1)").await;
         let sql = "UPDATE accounts SET amount = amount + (SELECT rate FROM rates) WHERE {chunk}";
         let sandbox = CliSandbox::on(&data, &job("RAISE", sql, 10));

@@ -6,8 +6,7 @@ const NO_JOB: &str = "0190a7b2-0000-7000-8000-000000000000";
 
 #[tokio::test]
 async fn jobs_are_listed_newest_first_and_page_by_page() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::both_with_accounts(10).await {
         let jobs = raise(5) + &raise(5).replace("RAISE", "OTHER");
         let sandbox = CliSandbox::on(&data, &jobs);
         let none = sandbox.run("jobs").await.ok();
@@ -66,9 +65,7 @@ async fn the_report_of_a_job_is_written_to_a_file() {
 
 #[tokio::test]
 async fn chunks_are_listed_by_status_and_page_by_page() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (_data, sandbox) in CliSandbox::on_both(100, &raise(10)).await {
         let id = text(&sandbox.json("run RAISE").await["id"]);
         let chunks = sandbox.chunks(&id).await;
         assert_eq!(chunks.len(), 10);

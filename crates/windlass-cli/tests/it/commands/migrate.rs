@@ -1,22 +1,21 @@
 //! `windlass migrate` creates the tables, or prints their statements.
 
-use crate::common::{CliSandbox, Data, raise};
+use crate::common::{CliSandbox, Data, printed, raise};
 
 #[tokio::test]
 async fn print_shows_the_statements_and_creates_nothing() {
-    for data in Data::each().await {
-        let data = data.with_accounts(10).await;
-        let sandbox = CliSandbox::on(&data, &raise(5));
+    for (data, sandbox) in CliSandbox::on_each(10, &raise(5)).await {
         let output = sandbox.run("migrate --print").await.ok();
-        for part in [
-            "connection app",
-            "CREATE TABLE",
-            "windlass_ledger",
-            "windlass_deferred",
-            "windlass_emitted",
-        ] {
-            assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
-        }
+        printed(
+            &output,
+            &[
+                "connection app",
+                "CREATE TABLE",
+                "windlass_ledger",
+                "windlass_deferred",
+                "windlass_emitted",
+            ],
+        );
         let there = match &data {
             Data::Postgres(_) => "SELECT count(*) FROM pg_class WHERE relname = 'windlass_ledger'",
             Data::Sqlite(_) => "SELECT count(*) FROM sqlite_master WHERE name = 'windlass_ledger'",
@@ -37,9 +36,7 @@ async fn print_shows_the_statements_and_creates_nothing() {
 
 #[tokio::test]
 async fn migrate_creates_what_is_missing_and_can_be_repeated() {
-    for data in Data::each().await {
-        let data = data.with_accounts(10).await;
-        let sandbox = CliSandbox::on(&data, &raise(5));
+    for (data, sandbox) in CliSandbox::on_each(10, &raise(5)).await {
         for _ in 0..2 {
             let output = sandbox.run("migrate").await.ok();
             assert!(output.stdout.contains("app: ledger is up to date"), "{}", output.stdout);

@@ -1,12 +1,10 @@
 //! `windlass prune`.
 
-use crate::common::{CliSandbox, Data, raise, text};
+use crate::common::{CliSandbox, raise, text};
 
 #[tokio::test]
 async fn an_ended_job_is_removed_from_store_and_ledger() {
-    for data in Data::both().await {
-        let data = data.with_accounts(20).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (data, sandbox) in CliSandbox::on_both(20, &raise(10)).await {
         let done = sandbox.json("run RAISE").await;
         let (id, chunks) = (text(&done["id"]), &done["chunks"]["total"]);
         let kept = sandbox.run("prune").await.ok().stdout;

@@ -1,6 +1,6 @@
 //! `windlass run`: which rows it works, its output, its exit code.
 
-use crate::common::{CliSandbox, Data, job, parse, raise, refused};
+use crate::common::{CliSandbox, Data, job, parse, printed, raise, refused};
 use serde_json::Value as Json;
 
 fn fields(value: &Json) -> Vec<&str> {
@@ -16,28 +16,26 @@ fn sorted<const N: usize>(mut fields: [&str; N]) -> [&str; N] {
 
 #[tokio::test]
 async fn run_works_the_job_to_its_end_and_prints_a_summary() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
-        let sandbox = CliSandbox::on(&data, &raise(100));
+    for (data, sandbox) in CliSandbox::on_both(1000, &raise(100)).await {
         let output = sandbox.run("run RAISE").await.ok();
-        for part in [
-            "COMPLETED  RAISE",
-            "1,000 of 1,000",
-            "1,000 processed, 0 skipped, 0 dead letters",
-            "10 of 10 completed",
-            "windlass audit",
-        ] {
-            assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
-        }
+        printed(
+            &output,
+            &[
+                "COMPLETED  RAISE",
+                "1,000 of 1,000",
+                "1,000 processed, 0 skipped, 0 dead letters",
+                "10 of 10 completed",
+                "windlass audit",
+            ],
+        );
         data.raised_once(1000).await;
     }
 }
 
 #[tokio::test]
 async fn the_json_has_exactly_the_documented_fields() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
-        let sandbox = CliSandbox::on(&data, &raise(100)).env("USER", "clerk");
+    for (_data, sandbox) in CliSandbox::on_both(1000, &raise(100)).await {
+        let sandbox = sandbox.env("USER", "clerk");
         let job = parse(&sandbox.run("run RAISE --json --priority 7 --concurrency 3").await.ok());
         let expected = sorted([
             "id",
@@ -78,8 +76,7 @@ async fn the_json_has_exactly_the_documented_fields() {
 
 #[tokio::test]
 async fn a_filter_selects_only_the_rows_with_its_values() {
-    for data in Data::both().await {
-        let data = data.with_accounts(1000).await;
+    for data in Data::both_with_accounts(1000).await {
         let filters = "source.filters = { branches = \"branch\" }\n";
         let sandbox = CliSandbox::on(&data, &(raise(30) + filters));
         let output = sandbox.run("run RAISE --filter branches=3,7,3 --json").await.ok();
@@ -97,9 +94,7 @@ async fn a_filter_selects_only_the_rows_with_its_values() {
 
 #[tokio::test]
 async fn a_file_of_ids_selects_only_those_rows_without_duplicates() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(2));
+    for (data, sandbox) in CliSandbox::on_both(100, &raise(2)).await {
         sandbox.write("ids.txt", "5\n17\n\n  5  \n42\n");
         let output = sandbox.run("run RAISE --ids-file ids.txt --json").await.ok();
         assert_eq!(parse(&output)["items"]["processed"], 3, "{}", output.stdout);
@@ -115,8 +110,7 @@ async fn a_file_of_ids_selects_only_those_rows_without_duplicates() {
 
 #[tokio::test]
 async fn params_are_bound_and_missing_ones_are_refused() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::both_with_accounts(10).await {
         let sql = "UPDATE accounts SET amount = :by, owner = :who WHERE {chunk}";
         let sandbox = CliSandbox::on(&data, &job("SET", sql, 5));
         let sly = "who=x' || amount || '";
@@ -131,10 +125,9 @@ async fn params_are_bound_and_missing_ones_are_refused() {
 
 #[tokio::test]
 async fn a_claim_restricts_the_job_and_is_required() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox =
-            CliSandbox::on(&data, &(raise(30) + "source.claims = { branch = \"branch\" }\n"));
+    for (data, sandbox) in
+        CliSandbox::on_both(100, &(raise(30) + "source.claims = { branch = \"branch\" }\n")).await
+    {
         refused(&sandbox.run("run RAISE").await, &["claims.branch"]);
         data.untouched().await;
         let output = sandbox.run("run RAISE --claim branch=4 --json").await.ok();
@@ -147,8 +140,7 @@ async fn a_claim_restricts_the_job_and_is_required() {
 
 #[tokio::test]
 async fn rows_that_the_statement_skips_are_counted_and_limits_are_kept() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
+    for data in Data::both_with_accounts(100).await {
         let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND branch = 1";
         let sandbox = CliSandbox::on(&data, &job("RAISE", sql, 10));
         let job = parse(&sandbox.run("run RAISE --json").await.ok());

@@ -4,9 +4,7 @@ use crate::common::{CliSandbox, Data, raise, refused};
 
 #[tokio::test]
 async fn submit_prints_the_id_and_a_worker_completes_the_job() {
-    for data in Data::both().await {
-        let data = data.with_accounts(100).await;
-        let sandbox = CliSandbox::on(&data, &raise(10));
+    for (data, sandbox) in CliSandbox::on_both(100, &raise(10)).await {
         let output = sandbox.run("submit RAISE").await.ok();
         let id = output.stdout.trim();
         assert_eq!(output.stdout, format!("{id}\n"), "the output is only the id, for scripts");

@@ -40,6 +40,24 @@ impl Data {
         [Data::sqlite(), Data::postgres().await, Data::mariadb().await]
     }
 
+    /// Those of [`Data::both`], with this many accounts.
+    pub(crate) async fn both_with_accounts(rows: i64) -> Vec<Data> {
+        Data::all_with_accounts(Data::both().await, rows).await
+    }
+
+    /// Those of [`Data::each`], with this many accounts.
+    pub(crate) async fn each_with_accounts(rows: i64) -> Vec<Data> {
+        Data::all_with_accounts(Data::each().await, rows).await
+    }
+
+    async fn all_with_accounts(empty: impl IntoIterator<Item = Data>, rows: i64) -> Vec<Data> {
+        let mut filled = Vec::new();
+        for data in empty {
+            filled.push(data.with_accounts(rows).await);
+        }
+        filled
+    }
+
     pub(crate) fn url(&self) -> String {
         match self {
             Data::Postgres(database) => database.url().to_owned(),
@@ -76,6 +94,13 @@ impl Data {
         ))
         .await;
         self
+    }
+
+    /// A PostgreSQL database with this many accounts, where each commit of a `slow_raise` takes this long.
+    pub(crate) async fn slow(rows: i64, seconds: f64) -> Data {
+        let data = Data::postgres().await.with_accounts(rows).await;
+        data.pace(seconds).await;
+        data
     }
 
     /// A query that returns the numbers from 1 to `last` as `n`.

@@ -2,6 +2,7 @@
 
 mod data;
 pub(crate) mod seeded_rng;
+pub(crate) mod server;
 
 pub(crate) use data::Data;
 
@@ -41,6 +42,21 @@ impl CliSandbox {
     /// A folder whose store and records are in this database, with these job types.
     pub(crate) fn on(data: &Data, jobs: &str) -> CliSandbox {
         CliSandbox::with(&config(&data.store_url(), &data.url(), jobs))
+    }
+
+    /// A folder with these job types on each of [`Data::both_with_accounts`].
+    pub(crate) async fn on_both(rows: i64, jobs: &str) -> Vec<(Data, CliSandbox)> {
+        CliSandbox::on_all(Data::both_with_accounts(rows).await, jobs)
+    }
+
+    /// A folder with these job types on each of [`Data::each_with_accounts`].
+    pub(crate) async fn on_each(rows: i64, jobs: &str) -> Vec<(Data, CliSandbox)> {
+        CliSandbox::on_all(Data::each_with_accounts(rows).await, jobs)
+    }
+
+    fn on_all(data: Vec<Data>, jobs: &str) -> Vec<(Data, CliSandbox)> {
+        let sandboxes: Vec<_> = data.iter().map(|data| CliSandbox::on(data, jobs)).collect();
+        data.into_iter().zip(sandboxes).collect()
     }
 
     /// Sets an environment variable for every command.
@@ -154,6 +170,14 @@ impl CliSandbox {
         last
     }
 
+    /// Submits the job type `RAISE` and works it until this holds. Returns its id and the worker.
+    pub(crate) async fn worked(&self, holds: impl Fn(&Json) -> bool) -> (String, Running) {
+        let id = self.submit("RAISE").await;
+        let worker = self.spawn("worker");
+        self.until(&id, "work is under way", holds).await;
+        (id, worker)
+    }
+
     /// Waits until a job is completed.
     pub(crate) async fn completed(&self, id: &str) -> Json {
         self.until(id, "COMPLETED", |job| job["status"] == "COMPLETED").await
@@ -222,6 +246,14 @@ pub(crate) fn text(value: &Json) -> String {
 /// The output of a command on stdout and stderr.
 pub(crate) fn said(output: &Output) -> String {
     format!("{}{}", output.stdout, output.stderr)
+}
+
+/// Asserts that a command printed all these parts.
+#[track_caller]
+pub(crate) fn printed(output: &Output, parts: &[&str]) {
+    for part in parts {
+        assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
+    }
 }
 
 /// Asserts that a command was refused: exit code 2, no panic, and all these parts in the message.

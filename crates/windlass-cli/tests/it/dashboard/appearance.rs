@@ -116,6 +116,5 @@ async fn empty_pages_fit_the_screen_and_are_accessible() {
     for (page, path) in PAGES {
         check_page(&browser, &format!("{page}-empty"), path).await;
     }
-    browser.open("/workers").await;
-    browser.sees("No workers.").await;
+    browser.shows("/workers", "No workers.").await;
 }

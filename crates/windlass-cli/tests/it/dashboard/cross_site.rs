@@ -3,7 +3,7 @@
 use crate::api::server_fixture::{TestServer, auth, token};
 use crate::api::stub_service::StubService;
 use crate::common::{CliSandbox, text};
-use crate::dashboard::wallets_fixture::{take, wallets};
+use crate::dashboard::wallets_fixture::{sign_in, take, wallets};
 use reqwest::{Client, StatusCode, redirect};
 use serde_json::json;
 use windlass_testkit::Browser;
@@ -105,15 +105,12 @@ async fn a_page_on_another_port_cannot_stop_processing() {
     let head = "<!doctype html><meta charset=utf-8>";
     let stub = StubService::responding(&format!("{head}{evil}")).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
-    browser.fill("token", &token("eve", "chief")).await;
-    browser.go("Sign in").await;
+    sign_in(&browser, &token("eve", "chief")).await;
     browser.sees("Processing is enabled.").await;
     // For a browser, another port is the same site, so it sends the cookie.
     browser.client.goto(&stub.url).await.unwrap();
     browser.sees("Sign in").await;
-    browser.open("/").await;
-    browser.sees("Processing is enabled.").await;
+    browser.shows("/", "Processing is enabled.").await;
 }
 
 #[tokio::test]

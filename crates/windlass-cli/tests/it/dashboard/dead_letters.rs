@@ -10,8 +10,7 @@ use windlass_testkit::Browser;
 async fn a_dead_letter_is_redriven_and_disappears() {
     let (data, server, _) = server_with_dead_letters().await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/dead-letters").await;
-    browser.sees("CHECK constraint failed").await;
+    browser.shows("/dead-letters", "CHECK constraint failed").await;
     data.run("UPDATE wallets SET amount = 50 WHERE id = 8").await;
     let choose = "document.querySelector('[aria-label=\"Select dead letter 8\"]').click()";
     browser.run(choose).await;
@@ -20,23 +19,20 @@ async fn a_dead_letter_is_redriven_and_disappears() {
     crate::common::eventually("letter 8 goes", async || browser.run(eight).await == json!(false))
         .await;
     assert_eq!(data.number("SELECT amount FROM wallets WHERE id = 8").await, 40);
-    browser.open("/dead-letters?status=").await;
-    browser.sees("reprocessed").await;
+    browser.shows("/dead-letters?status=", "reprocessed").await;
     // The history names the redrive job and the original job.
     browser.go("8").await;
     browser.sees("reprocessed by").await;
     let by = "document.querySelector('[aria-labelledby=history] dd a').click()";
     browser.run(by).await;
-    browser.sees("Redrives dead letters of").await;
-    browser.sees("Completed").await;
+    browser.sees_all(&["Redrives dead letters of", "Completed"]).await;
 
     browser.open("/dead-letters").await;
     browser.go("7").await;
     browser.go("Ignore").await;
     browser.sees("ignored").await;
     assert!(!browser.offers("Redrive").await);
-    browser.open("/dead-letters").await;
-    browser.sees("No open dead letters.").await;
+    browser.shows("/dead-letters", "No open dead letters.").await;
 }
 
 #[tokio::test]

@@ -11,8 +11,7 @@ async fn a_job_is_paused_and_resumed_with_the_keyboard() {
     let (_data, server) = throttled_server().await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
-    browser.sees("Running").await;
+    browser.shows("/", "Running").await;
     browser.key(Key::Tab).await;
     assert_eq!(browser.focused().await, "Skip to content");
     browser.key(Key::Enter).await;
@@ -34,8 +33,7 @@ async fn a_job_is_paused_and_resumed_with_the_keyboard() {
     browser.key(Key::Enter).await;
     browser.tab_to("3").await;
     browser.enter().await;
-    browser.sees("Chunk 3").await;
-    browser.sees("id from ").await;
+    browser.sees_all(&["Chunk 3", "id from "]).await;
 }
 
 #[tokio::test]

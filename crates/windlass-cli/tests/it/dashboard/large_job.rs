@@ -28,8 +28,7 @@ async fn a_large_job_is_aggregated_and_paginated() {
     })
     .await;
     let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Each cell represents 101 consecutive chunks.").await;
+    browser.shows(&format!("/jobs/{id}"), "Each cell represents 101 consecutive chunks.").await;
     let elements = "return document.querySelectorAll('*').length";
     assert!(browser.run(elements).await.as_i64().unwrap() < 3000);
     // The page updates while it is open.

@@ -1,7 +1,7 @@
 //! Live updates: progress, pause and resume, stop and start, a lost connection.
 
 use crate::api::server_fixture::TestServer;
-use crate::common::eventually;
+use crate::common::{Data, eventually};
 use crate::dashboard::wallets_fixture::throttled_server;
 use serde_json::json;
 use windlass_testkit::Browser;
@@ -21,11 +21,17 @@ async fn is_the_same(browser: &Browser) -> bool {
     browser.run("return window.same === true").await == json!(true)
 }
 
+/// A throttled server, and a browser that shows this page of it.
+async fn opened(path: &str) -> (Data, TestServer, Browser) {
+    let (data, server) = throttled_server().await;
+    let browser = Browser::start(&server.url).await;
+    browser.open(path).await;
+    (data, server, browser)
+}
+
 #[tokio::test]
 async fn a_job_is_run_watched_paused_resumed_and_audited() {
-    let (_data, server) = throttled_server().await;
-    let browser = Browser::start(&server.url).await;
-    browser.open("/job-types/TAKE").await;
+    let (_data, server, browser) = opened("/job-types/TAKE").await;
     browser.go("Run now").await;
     browser.sees("Processing chunks").await;
     mark(&browser).await;
@@ -47,8 +53,7 @@ async fn a_job_is_run_watched_paused_resumed_and_audited() {
     browser.fill("rate", "unlimited").await;
     browser.go("Apply").await;
     mark(&browser).await;
-    browser.sees("Completed").await;
-    browser.sees("2\ndead letters").await;
+    browser.sees_all(&["Completed", "2\ndead letters"]).await;
     assert!(is_the_same(&browser).await);
     browser.go("Audit").await;
     browser.sees("Proven").await;
@@ -56,9 +61,8 @@ async fn a_job_is_run_watched_paused_resumed_and_audited() {
 
 #[tokio::test]
 async fn live_updates_keep_open_details_and_input() {
-    let (_data, server) = throttled_server().await;
+    let (_data, server, browser) = opened("/").await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
-    let browser = Browser::start(&server.url).await;
     browser.open(&format!("/jobs/{id}")).await;
     browser.press("Throughput…").await;
     browser.fill("concurrency", "12").await;
@@ -74,16 +78,13 @@ async fn live_updates_keep_open_details_and_input() {
 
 #[tokio::test]
 async fn a_chunk_is_opened_and_a_job_cancelled() {
-    let (_data, server) = throttled_server().await;
+    let (_data, server, browser) = opened("/").await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
-    let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("40 chunks").await;
+    browser.shows(&format!("/jobs/{id}"), "40 chunks").await;
     let cells = "return document.querySelectorAll('.cells .cell').length";
     assert_eq!(browser.run(cells).await, json!(40));
     browser.run("document.querySelector('.cells .cell').click()").await;
-    browser.sees("Chunk 0").await;
-    browser.sees("Records").await;
+    browser.sees_all(&["Chunk 0", "Records"]).await;
     browser.press("Cancel…").await;
     browser.go("Cancel job").await;
     browser.sees("Cancelled").await;
@@ -92,29 +93,22 @@ async fn a_chunk_is_opened_and_a_job_cancelled() {
 
 #[tokio::test]
 async fn the_emergency_stop_is_shown_on_every_page() {
-    let (_data, server) = throttled_server().await;
-    let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
+    let (_data, server, browser) = opened("/").await;
     browser.sees("Processing is enabled.").await;
     browser.press("Emergency stop…").await;
     browser.go("Stop processing").await;
     for page in ["/", "/jobs", "/dead-letters", "/job-types", "/schedules", "/workers"] {
-        browser.open(page).await;
-        browser.sees("Processing is stopped.").await;
+        browser.shows(page, "Processing is stopped.").await;
     }
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     browser.go("Start processing").await;
-    browser.sees("Processing is enabled.").await;
-    browser.sees("Running").await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Processing chunks").await;
+    browser.sees_all(&["Processing is enabled.", "Running"]).await;
+    browser.shows(&format!("/jobs/{id}"), "Processing chunks").await;
 }
 
 #[tokio::test]
 async fn pages_recover_when_the_server_restarts() {
-    let (_data, server) = throttled_server().await;
-    let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
+    let (_data, server, browser) = opened("/").await;
     browser.sees("No active jobs.").await;
     mark(&browser).await;
     let listen = server.url.trim_start_matches("http://").to_owned();

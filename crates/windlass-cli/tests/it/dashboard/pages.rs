@@ -11,19 +11,17 @@ async fn a_dry_run_shows_before_and_after_and_changes_nothing() {
     let data = wallets().await;
     let server = TestServer::with(CliSandbox::on(&data, &take("")), 1).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/job-types").await;
-    browser.sees("Take a little from every wallet").await;
+    browser.shows("/job-types", "Take a little from every wallet").await;
     browser.go("TAKE").await;
     browser.sees("exactly once").await;
     browser.fill("filter.counties", "Kent").await;
     browser.go("Dry run").await;
-    browser.sees("The job would process 200 records.").await;
-    browser.sees("4990").await;
-    browser.sees("CHECK constraint failed").await;
+    browser
+        .sees_all(&["The job would process 200 records.", "4990", "CHECK constraint failed"])
+        .await;
     assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount % 5000 = 4990").await, 0);
     browser.go("Run now").await;
-    browser.sees("Completed").await;
-    browser.sees("199\nprocessed").await;
+    browser.sees_all(&["Completed", "199\nprocessed"]).await;
     assert_eq!(data.number("SELECT count(*) FROM wallets WHERE amount = 4990").await, 199);
 }
 
@@ -36,19 +34,14 @@ async fn jobs_and_dead_letters_are_filtered() {
     browser.open("/jobs?status=COMPLETED").await;
     let rows = "return document.querySelectorAll('main tbody tr').length";
     assert_eq!(browser.run(rows).await, json!(2));
-    browser.open("/jobs?status=FAILED").await;
-    browser.sees("No matching jobs.").await;
-    browser.open(&format!("/jobs/{id}?status=COMPLETED")).await;
-    browser.sees("40 chunks").await;
+    browser.shows("/jobs?status=FAILED", "No matching jobs.").await;
+    browser.shows(&format!("/jobs/{id}?status=COMPLETED"), "40 chunks").await;
     browser.go("More chunks").await;
     browser.sees("After chunk").await;
-    browser.open("/dead-letters?error=check+CONSTRAINT").await;
-    browser.sees("By error").await;
-    browser.open("/jobs?status=NONSENSE").await;
-    browser.sees("NONSENSE").await;
+    browser.shows("/dead-letters?error=check+CONSTRAINT", "By error").await;
+    browser.shows("/jobs?status=NONSENSE", "NONSENSE").await;
     browser.go("Go to the overview").await;
-    browser.sees("Last 24 hours").await;
-    browser.sees("2 jobs submitted: 2 completed").await;
+    browser.sees_all(&["Last 24 hours", "2 jobs submitted: 2 completed"]).await;
 }
 
 #[tokio::test]
@@ -58,8 +51,7 @@ async fn a_schedule_is_paused_and_resumed() {
         "schedule = { cron = \"0 3 1 1 *\", timezone = \"Asia/Tokyo\", missed = \"skip\" }\n";
     let server = TestServer::start(CliSandbox::on(&data, &take(schedule))).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/schedules").await;
-    browser.sees("JST").await;
+    browser.shows("/schedules", "JST").await;
     browser.go("Pause").await;
     browser.sees("Paused").await;
     browser.go("Resume").await;
@@ -76,10 +68,8 @@ async fn a_failed_job_says_why_and_is_retried() {
     server.until(&id, "FAILED").await;
     let browser = Browser::start(&server.url).await;
     browser.open("/").await;
-    browser.sees("Alerts").await;
-    browser.sees("1 failed").await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("wallets").await;
+    browser.sees_all(&["Alerts", "1 failed"]).await;
+    browser.shows(&format!("/jobs/{id}"), "wallets").await;
     data.run("ALTER TABLE away RENAME TO wallets").await;
     browser.go("Retry failed chunks").await;
     browser.sees("Queued").await;
@@ -95,8 +85,7 @@ async fn dependent_jobs_are_shown_as_a_graph() {
     let server = TestServer::with(CliSandbox::on(&data, &(take("") + &after + rule)), 2).await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Dependencies").await;
+    browser.shows(&format!("/jobs/{id}"), "Dependencies").await;
     let boxes = "return [...document.querySelectorAll('.graph a')].map(a => a.textContent)";
     let boxes = browser.run(boxes).await;
     assert!(
@@ -105,8 +94,7 @@ async fn dependent_jobs_are_shown_as_a_graph() {
     );
     let to = browser.run("return document.querySelectorAll('.graph a')[1].href.baseVal").await;
     browser.open(&text(&to)).await;
-    browser.sees("SUM_UP").await;
-    browser.sees("Completed").await;
+    browser.sees_all(&["SUM_UP", "Completed"]).await;
 }
 
 #[tokio::test]
@@ -122,11 +110,9 @@ async fn a_job_that_will_miss_its_deadline_is_marked() {
     store.execute(past, []).unwrap();
     let server = TestServer::with(sandbox, 1).await;
     let browser = Browser::start(&server.url).await;
-    browser.open("/").await;
-    browser.sees("At risk: due").await;
+    browser.shows("/", "At risk: due").await;
     browser.go("TAKE").await;
-    browser.sees("At risk: due").await;
-    browser.sees("remaining, until").await;
+    browser.sees_all(&["At risk: due", "remaining, until"]).await;
     // After the deadline the job is overdue.
     browser.sees("Overdue: was due").await;
 }
@@ -157,6 +143,5 @@ async fn a_job_type_is_limited_and_stopped_from_its_page() {
     browser.press("Throughput…").await;
     browser.fill("rate", "much").await;
     browser.go("Apply").await;
-    browser.sees("Field rate:").await;
-    browser.sees("at least 1").await;
+    browser.sees_all(&["Field rate:", "at least 1"]).await;
 }

@@ -1,17 +1,10 @@
 //! Signing in as three roles: each sees the buttons that it may press, and no others.
 
 use crate::api::server_fixture::{TestServer, auth, token};
-use crate::common::{CliSandbox, text};
-use crate::dashboard::wallets_fixture::{take, wallets};
+use crate::common::{CliSandbox, server, text};
+use crate::dashboard::wallets_fixture::{sign_in, take, wallets};
 use serde_json::json;
 use windlass_testkit::Browser;
-
-async fn sign_in(browser: &Browser, token: &str) {
-    browser.open("/").await;
-    browser.is_at("/sign-in").await;
-    browser.fill("token", token).await;
-    browser.go("Sign in").await;
-}
 
 #[tokio::test]
 async fn three_roles_see_three_sets_of_buttons() {
@@ -30,29 +23,25 @@ async fn three_roles_see_three_sets_of_buttons() {
     ] {
         let browser = Browser::start(&server.url).await;
         sign_in(&browser, &token(name, role)).await;
-        browser.sees("Overview").await;
-        browser.sees(name).await;
+        browser.sees_all(&["Overview", name]).await;
         assert_eq!(browser.offers("Emergency stop…").await, stop, "{role}");
         // A clerk has a job of their own to steer, and does not see that of others.
         let own = match role {
             "clerk" => {
-                browser.open(&job).await;
-                browser.sees("there is no job").await;
+                browser.shows(&job, "there is no job").await;
                 server.token(&token(name, role));
                 format!("/jobs/{}", server.submit(json!({"jobType": "TAKE"})).await)
             }
             _ => job.clone(),
         };
-        browser.open(&own).await;
-        browser.sees("TAKE").await;
+        browser.shows(&own, "TAKE").await;
         for button in ["Pause", "Cancel…", "Throughput…"] {
             assert_eq!(browser.offers(button).await, pause, "{role} {button}");
         }
         browser.open("/job-types/TAKE").await;
         assert_eq!(browser.offers("Run now").await, run, "{role}");
         assert_eq!(browser.offers("Stop this job type…").await, stop, "{role}");
-        browser.open("/schedules").await;
-        browser.sees("0 3 1 1 *").await;
+        browser.shows("/schedules", "0 3 1 1 *").await;
         assert_eq!(browser.offers("Pause").await, stop, "{role}");
         // The cookie also authorizes the event stream.
         browser.sees("Live").await;
@@ -68,29 +57,16 @@ async fn three_roles_see_three_sets_of_buttons() {
 async fn a_session_is_valid_on_every_server() {
     let data = wallets().await;
     let first = TestServer::start(CliSandbox::on(&data, &(take("") + &auth()))).await;
-    let listen = "serve -v --listen 127.0.0.1:0 --concurrency 1";
-    let other = first.sandbox.spawn(listen);
-    let mut url = None;
-    crate::common::eventually("the other listens", async || {
-        let said = other.stderr();
-        url = said
-            .split("listening on ")
-            .nth(1)
-            .and_then(|rest| rest.split(';').next())
-            .map(str::to_owned);
-        url.is_some()
-    })
-    .await;
+    let (_other, url) = server::start(&first.sandbox, 1).await;
     let browser = Browser::start(&first.url).await;
     sign_in(&browser, &token("eve", "chief")).await;
     browser.sees("Processing is enabled.").await;
     // A cookie belongs to a host, not to a port: this is as with two servers behind a load balancer.
-    browser.client.goto(&format!("{}/job-types/TAKE", url.unwrap())).await.unwrap();
+    browser.client.goto(&format!("{url}/job-types/TAKE")).await.unwrap();
     browser.go("Run now").await;
     browser.sees("Completed").await;
     browser.open("/").await;
-    browser.sees("Recently finished jobs").await;
-    browser.sees("TAKE").await;
+    browser.sees_all(&["Recently finished jobs", "TAKE"]).await;
 }
 
 #[tokio::test]
@@ -105,8 +81,7 @@ async fn sign_in_returns_to_the_requested_page() {
             .is(201)["id"],
     );
     let browser = Browser::start(&server.url).await;
-    browser.open(&format!("/jobs/{id}")).await;
-    browser.sees("Sign in").await;
+    browser.shows(&format!("/jobs/{id}"), "Sign in").await;
     browser.fill("token", "no.such.token").await;
     browser.go("Sign in").await;
     browser.sees("The token is not valid.").await;

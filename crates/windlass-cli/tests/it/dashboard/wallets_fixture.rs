@@ -3,6 +3,7 @@
 use crate::api::server_fixture::TestServer;
 use crate::common::{CliSandbox, Data};
 use serde_json::{Value as Json, json};
+use windlass_testkit::Browser;
 
 /// The name of wallet 7, which has too little: a script that sets a variable if it is executed.
 pub(crate) const SCRIPT: &str =
@@ -27,6 +28,14 @@ pub(crate) async fn wallets() -> Data {
     ))
     .await;
     data
+}
+
+/// Signs in on a page that asks for it.
+pub(crate) async fn sign_in(browser: &Browser, token: &str) {
+    browser.open("/").await;
+    browser.is_at("/sign-in").await;
+    browser.fill("token", token).await;
+    browser.go("Sign in").await;
 }
 
 /// The job type that takes ten from each wallet, with additional lines of configuration.

@@ -9,16 +9,10 @@ const ROWS: i64 = 200_000;
 
 #[tokio::test]
 async fn every_row_is_changed_once_by_three_killed_workers_on_postgresql() {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.02).await;
+    let data = Data::slow(ROWS, 0.02).await;
     // Several commits per chunk, so that kills also happen between two of them.
     let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
-    let sandbox = CliSandbox::on(&data, &jobs);
-    let id = sandbox.submit("RAISE").await;
-    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
-    assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
-    data.raised_once(ROWS).await;
-    sandbox.prove(&id).await;
+    is_changed_once(&data, &jobs, 3, 300..900).await;
 }
 
 #[tokio::test]
@@ -29,12 +23,7 @@ async fn every_row_is_changed_once_by_a_killed_worker_on_sqlite() {
                s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 50000) \
                SELECT count(*) FROM s) > 0";
     let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
-    let sandbox = CliSandbox::on(&data, &jobs);
-    let id = sandbox.submit("RAISE").await;
-    let hits = kill_until_completed(&sandbox, &id, 1, 200..900).await;
-    assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
-    data.raised_once(ROWS).await;
-    sandbox.prove(&id).await;
+    is_changed_once(&data, &jobs, 1, 200..900).await;
 }
 
 #[tokio::test]
@@ -43,9 +32,14 @@ async fn every_row_is_changed_once_by_three_killed_workers_on_mariadb() {
     // Every row takes time, so that kills also happen within a statement.
     let sql = "UPDATE accounts SET amount = amount + 1 WHERE {chunk} AND SLEEP(0.0002) = 0";
     let jobs = job("RAISE", sql, 500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
-    let sandbox = CliSandbox::on(&data, &jobs);
+    is_changed_once(&data, &jobs, 3, 300..900).await;
+}
+
+/// Asserts that every row is changed once although workers are killed in these intervals, in milliseconds.
+async fn is_changed_once(data: &Data, jobs: &str, workers: usize, every: Range<u64>) {
+    let sandbox = CliSandbox::on(data, jobs);
     let id = sandbox.submit("RAISE").await;
-    let hits = kill_until_completed(&sandbox, &id, 3, 300..900).await;
+    let hits = kill_until_completed(&sandbox, &id, workers, every).await;
     assert!(hits >= 3, "only {hits} of the killed workers had leased chunks");
     data.raised_once(ROWS).await;
     sandbox.prove(&id).await;

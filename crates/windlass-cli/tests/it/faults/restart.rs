@@ -70,11 +70,7 @@ async fn run_and_watch_continue_when_the_server_is_back() {
 #[tokio::test]
 async fn a_worker_shuts_down_although_the_server_is_down() {
     let (server, data, sandbox) = prepare().await;
-    let id = sandbox.submit("RAISE").await;
-    let worker = sandbox.spawn("worker");
-    sandbox
-        .until(&id, "work is under way", |job| job["chunks"]["processing"].as_i64() > Some(0))
-        .await;
+    let (id, worker) = sandbox.worked(|job| job["chunks"]["processing"].as_i64() > Some(0)).await;
     server.stop_immediate();
     worker.term();
     worker.wait().await.ok();

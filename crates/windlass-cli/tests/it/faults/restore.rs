@@ -3,6 +3,7 @@
 
 use crate::common::{CliSandbox, Data, config, eventually, job, refused, slow_raise, text};
 use std::path::Path;
+use windlass_testkit::Running;
 
 /// The files of a SQLite store.
 const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.db-shm"];
@@ -17,6 +18,25 @@ fn copy_store(from: &Path, to: &Path) {
     }
 }
 
+/// Replaces the store by its backup.
+fn restore(sandbox: &CliSandbox) {
+    copy_store(&sandbox.path("backup"), &sandbox.path("."));
+}
+
+/// Starts a worker, backs the store up, and lets the worker continue. Returns the worker, and the number of chunks that
+/// were completed soon after the backup; at least 12 more are completed by now.
+async fn back_up_in_the_middle(sandbox: &CliSandbox, id: &str) -> (Running, usize) {
+    let worker = sandbox.spawn("worker --concurrency 4");
+    eventually("some is done", async || completed(sandbox, id).await >= 4).await;
+    // No process writes to the store while it is copied.
+    worker.stop();
+    copy_store(&sandbox.path("."), &sandbox.path("backup"));
+    worker.cont();
+    let then = completed(sandbox, id).await;
+    eventually("more is done", async || completed(sandbox, id).await >= then + 12).await;
+    (worker, then)
+}
+
 async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
     let chunks = sandbox.chunks(id).await;
     chunks.iter().filter(|chunk| chunk["status"] == "COMPLETED").count()
@@ -25,28 +45,19 @@ async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
 #[tokio::test]
 async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_nothing() {
     const ROWS: i64 = 3000;
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.2).await;
+    let data = Data::slow(ROWS, 0.2).await;
     let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
 
     let id = sandbox.submit("RAISE").await;
-    let sleeper = sandbox.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
-    // No process writes to the store while it is copied.
-    sleeper.stop();
-    copy_store(&live, &backup);
-    sleeper.cont();
-    let then = completed(&sandbox, &id).await;
-    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
+    let (sleeper, then) = back_up_in_the_middle(&sandbox, &id).await;
     sandbox.run("run OTHER").await.ok();
     let forgotten = sandbox.json("jobs").await.as_array().unwrap().clone();
     let forgotten = forgotten.iter().find(|job| job["jobType"] == "OTHER").unwrap();
     let forgotten = text(&forgotten["id"]);
     sleeper.stop();
-    copy_store(&backup, &live);
+    restore(&sandbox);
     assert!(completed(&sandbox, &id).await < then + 12, "the store is in its earlier state");
 
     for command in ["worker", "serve --listen 127.0.0.1:0", "run OTHER"] {
@@ -72,21 +83,13 @@ async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_n
 #[tokio::test]
 async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
     const ROWS: i64 = 2000;
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.1).await;
+    let data = Data::slow(ROWS, 0.1).await;
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
-    let (live, backup) = (sandbox.path("."), sandbox.path("backup"));
     let id = sandbox.submit("RAISE").await;
-    let first = sandbox.spawn("worker --concurrency 4");
-    eventually("some is done", async || completed(&sandbox, &id).await >= 4).await;
+    let (first, _) = back_up_in_the_middle(&sandbox, &id).await;
     first.stop();
-    copy_store(&live, &backup);
-    first.cont();
-    let then = completed(&sandbox, &id).await;
-    eventually("more is done", async || completed(&sandbox, &id).await >= then + 12).await;
-    first.stop();
-    copy_store(&backup, &live);
+    restore(&sandbox);
 
     data.pace(0.0).await;
     let output = sandbox.run(&format!("worker --job {id}")).await;

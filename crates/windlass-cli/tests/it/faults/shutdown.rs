@@ -44,11 +44,7 @@ async fn a_second_worker_takes_over_the_chunks_of_a_dead_one() {
 #[tokio::test]
 async fn a_worker_that_shuts_down_hands_its_chunks_back_and_logs_it() {
     let (data, sandbox) = prepare().await;
-    let id = sandbox.submit("RAISE").await;
-    let worker = sandbox.spawn("worker");
-    sandbox
-        .until(&id, "some chunks are done", |job| job["chunks"]["completed"].as_i64() > Some(0))
-        .await;
+    let (id, worker) = sandbox.worked(|job| job["chunks"]["completed"].as_i64() > Some(0)).await;
     worker.term();
     let left = worker.wait().await.ok();
     let job = sandbox.job(&id).await;

@@ -16,8 +16,7 @@ async fn cancel_while_frozen(fixture: &MergeFixture, id: &str, gate: Gate, worke
 
 #[tokio::test]
 async fn nothing_is_loaded_after_a_cancellation() {
-    for data in [Data::postgres().await, Data::mariadb().await] {
-        let fixture = MergeFixture::with(data).await;
+    for fixture in MergeFixture::on_servers().await {
         let id = fixture.submit("TOTALS").await;
         let (gate, worker) = fixture.held_at(&id, "UPDATE windlass_ledger SET").await;
         cancel_while_frozen(&fixture, &id, gate, worker).await;
@@ -62,8 +61,7 @@ async fn a_job_is_not_cancelled_before_its_load_is_fenced() {
 
 #[tokio::test]
 async fn no_report_is_written_after_a_cancellation() {
-    for data in [Data::postgres().await, Data::mariadb().await] {
-        let fixture = MergeFixture::with(data).await;
+    for fixture in MergeFixture::on_servers().await {
         let id = fixture.submit("REPORT").await;
         let (gate, worker) = fixture.held_at(&id, "FROM parts GROUP").await;
         cancel_while_frozen(&fixture, &id, gate, worker).await;
@@ -84,10 +82,7 @@ async fn no_page_is_written_after_a_cancellation() {
 /// A manifest that was already sent lists deleted parts, and is deleted too.
 #[tokio::test]
 async fn a_manifest_written_after_a_cancellation_is_deleted() {
-    let fixture = MergeFixture::in_a_bucket().await;
-    let id = fixture.submit("PARTS").await;
-    let put = format!("PUT /windlass/{id}/manifest.json");
-    let (gate, worker) = fixture.held_at_request(&id, &put).await;
+    let (fixture, id, gate, worker) = MergeFixture::held_at_manifest().await;
     cancel_while_frozen(&fixture, &id, gate, worker).await;
     assert_eq!(fixture.names(), [""; 0]);
 }

@@ -33,6 +33,12 @@ impl MergeFixture {
         MergeFixture::new(Data::postgres().await, Output::Bucket(Moto::start())).await
     }
 
+    /// Output goes to a folder, on each database that is a server.
+    pub(crate) async fn on_servers() -> [MergeFixture; 2] {
+        let (postgres, mariadb) = (Data::postgres().await, Data::mariadb().await);
+        [MergeFixture::with(postgres).await, MergeFixture::with(mariadb).await]
+    }
+
     async fn new(data: Data, output: Output) -> MergeFixture {
         let data = data.with_accounts(ROWS).await;
         let totals =
@@ -112,6 +118,15 @@ impl MergeFixture {
         (gate, held)
     }
 
+    /// Parts in a bucket, and a worker that is blocked when it writes their manifest.
+    pub(crate) async fn held_at_manifest() -> (MergeFixture, String, Gate, Running) {
+        let fixture = MergeFixture::in_a_bucket().await;
+        let id = fixture.submit("PARTS").await;
+        let put = format!("PUT /windlass/{id}/manifest.json");
+        let (gate, worker) = fixture.held_at_request(&id, &put).await;
+        (fixture, id, gate, worker)
+    }
+
     /// Makes the leases of dead or frozen processes expire.
     pub(crate) fn expire(&self) -> impl Future<Output = ()> {
         self.store("UPDATE windlass_segments SET lease_until = {past} WHERE status = 'PROCESSING'")
@@ -171,6 +186,17 @@ impl MergeFixture {
         assert_eq!(self.data.number(&of("sunday")).await, 1, "left alone");
     }
 
+    /// Moves the loaded totals to another day, so that a second load would be visible.
+    pub(crate) async fn move_totals(&self) {
+        self.data.run("UPDATE totals SET day = 'tuesday' WHERE day = 'monday'").await;
+    }
+
+    /// Asserts that nothing was loaded since [`MergeFixture::move_totals`].
+    pub(crate) async fn loaded_once(&self) {
+        let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
+        assert_eq!(self.data.number(again).await, 0, "loaded twice");
+    }
+
     /// Changes the amounts, and so the totals.
     pub(crate) async fn change_amounts(&self) {
         self.data.run("UPDATE accounts SET amount = amount + 1").await;
@@ -187,6 +213,13 @@ impl MergeFixture {
                 keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
             }
         }
+    }
+
+    /// Asserts that the output is all parts, and nothing else.
+    #[track_caller]
+    pub(crate) fn has_only_parts(&self) {
+        let names = self.names();
+        assert!(names.len() == 10 && names.iter().all(|name| name.contains("/part-")), "{names:?}");
     }
 
     /// The text of an output file.

@@ -20,15 +20,15 @@ async fn killed_at(fixture: &MergeFixture, text: &str) {
 
 #[tokio::test]
 async fn killed_while_it_reduces() {
-    for data in [Data::postgres().await, Data::mariadb().await] {
-        killed_at(&MergeFixture::with(data).await, "FROM parts GROUP").await;
+    for fixture in MergeFixture::on_servers().await {
+        killed_at(&fixture, "FROM parts GROUP").await;
     }
 }
 
 #[tokio::test]
 async fn killed_before_it_loads() {
-    for data in [Data::postgres().await, Data::mariadb().await] {
-        killed_at(&MergeFixture::with(data).await, "UPDATE windlass_ledger SET").await;
+    for fixture in MergeFixture::on_servers().await {
+        killed_at(&fixture, "UPDATE windlass_ledger SET").await;
     }
 }
 
@@ -69,27 +69,21 @@ async fn killed_while_it_writes_the_report() {
     worker.wait().await;
     assert_eq!(fixture.names(), [""; 0]);
     fixture.totals_are_right().await;
-    // A second load would replace this.
-    fixture.data.run("UPDATE totals SET day = 'tuesday' WHERE day = 'monday'").await;
+    fixture.move_totals().await;
     fixture.expire().await;
     fixture.work(&id).await;
     assert_eq!(fixture.names(), [REPORT, PAGE]);
     fixture.report_is_right().await;
     fixture.page_is_of(&id).await;
-    let again = "SELECT count(*) FROM totals WHERE day = 'monday'";
-    assert_eq!(fixture.data.number(again).await, 0, "loaded twice");
+    fixture.loaded_once().await;
 }
 
 #[tokio::test]
 async fn killed_while_it_writes_the_manifest() {
-    let fixture = MergeFixture::in_a_bucket().await;
-    let id = fixture.submit("PARTS").await;
-    let manifest = format!("PUT /windlass/{id}/manifest.json");
-    let (_gate, worker) = fixture.held_at_request(&id, &manifest).await;
+    let (fixture, id, _gate, worker) = MergeFixture::held_at_manifest().await;
     worker.kill9();
     worker.wait().await;
-    let names = fixture.names();
-    assert!(names.len() == 10 && names.iter().all(|name| name.contains("/part-")), "{names:?}");
+    fixture.has_only_parts();
     fixture.expire().await;
     fixture.work(&id).await;
     fixture.parts_are_right(&id).await;

@@ -3,27 +3,33 @@
 use crate::common::{Data, said, text};
 use crate::merge::fixture::{MergeFixture, REPORT};
 
+/// Asserts that a job failed with this error, and that its parts are complete.
+async fn failed_with_all_parts(fixture: &MergeFixture, id: &str, error: &str) {
+    let job = fixture.sandbox.job(id).await;
+    assert_eq!(job["status"], "FAILED");
+    assert!(text(&job["error"]).contains(error), "{job:#}");
+    fixture.has_only_parts();
+}
+
+/// Asserts that a retry completes a job without running a chunk again.
+async fn is_completed_by_a_retry(fixture: &MergeFixture, id: &str) {
+    let before = fixture.sandbox.chunks(id).await;
+    fixture.sandbox.run(&format!("retry {id}")).await.ok();
+    fixture.work(id).await;
+    assert_eq!(fixture.sandbox.chunks(id).await, before, "no chunk was run again");
+    fixture.parts_are_right(id).await;
+}
+
 #[tokio::test]
 async fn a_refused_manifest_fails_the_job_and_a_retry_completes_it() {
-    let fixture = MergeFixture::in_a_bucket().await;
-    let id = fixture.submit("PARTS").await;
-    let put = format!("PUT /windlass/{id}/manifest.json");
-    let (gate, worker) = fixture.held_at_request(&id, &put).await;
+    let (fixture, id, gate, worker) = MergeFixture::held_at_manifest().await;
     fixture.moto().refuse();
     gate.open();
     let failed = worker.wait().await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    let job = fixture.sandbox.job(&id).await;
-    assert_eq!(job["status"], "FAILED");
-    assert!(text(&job["error"]).contains("permission denied"), "{job:#}");
     fixture.moto().allow();
-    let parts = fixture.names();
-    assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
-    let before = fixture.sandbox.chunks(&id).await;
-    fixture.sandbox.run(&format!("retry {id}")).await.ok();
-    fixture.work(&id).await;
-    assert_eq!(fixture.sandbox.chunks(&id).await, before, "no chunk was run again");
-    fixture.parts_are_right(&id).await;
+    failed_with_all_parts(&fixture, &id, "permission denied").await;
+    is_completed_by_a_retry(&fixture, &id).await;
 }
 
 /// The page beside a report is optional: if it cannot be written, the job still completes.
@@ -48,10 +54,7 @@ async fn a_refused_page_does_not_fail_the_job() {
 /// An unavailable endpoint is not a failure: the job waits for it and shows that.
 #[tokio::test]
 async fn a_job_waits_for_an_unavailable_endpoint() {
-    let fixture = MergeFixture::in_a_bucket().await;
-    let id = fixture.submit("PARTS").await;
-    let put = format!("PUT /windlass/{id}/manifest.json");
-    let (gate, worker) = fixture.held_at_request(&id, &put).await;
+    let (fixture, id, gate, worker) = MergeFixture::held_at_manifest().await;
     // This process cannot reach the endpoint again.
     drop(gate);
     let says = |job: &serde_json::Value| job["error"].is_string();
@@ -72,14 +75,6 @@ async fn a_manifest_on_a_full_disk_fails_the_job_and_a_retry_completes_it() {
     let id = fixture.submit("PARTS").await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
     assert!(said(&failed).contains("no space left"), "{failed:?}");
-    let job = fixture.sandbox.job(&id).await;
-    assert_eq!(job["status"], "FAILED");
-    assert!(text(&job["error"]).contains("no space left"), "{job:#}");
-    let parts = fixture.names();
-    assert!(parts.len() == 10 && parts.iter().all(|name| name.contains("/part-")), "{parts:?}");
-    let before = fixture.sandbox.chunks(&id).await;
-    fixture.sandbox.run(&format!("retry {id}")).await.ok();
-    fixture.work(&id).await;
-    assert_eq!(fixture.sandbox.chunks(&id).await, before, "no chunk was run again");
-    fixture.parts_are_right(&id).await;
+    failed_with_all_parts(&fixture, &id, "no space left").await;
+    is_completed_by_a_retry(&fixture, &id).await;
 }

@@ -6,66 +6,55 @@ use std::path::PathBuf;
 use windlass_testkit::Running;
 
 /// An export with some parts written, and its worker.
-async fn begun(fixture: &NightlyFixture) -> (String, Running) {
+async fn begun() -> (NightlyFixture, String, Running) {
+    let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
     fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 2000").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {id}"));
-    let folder = folder(fixture, &id);
+    let folder = folder(&fixture, &id);
     eventually("parts are written", async || {
         std::fs::read_dir(&folder).is_ok_and(|entries| entries.count() > 2)
     })
     .await;
-    (id, worker)
+    (fixture, id, worker)
 }
 
 fn folder(fixture: &NightlyFixture, id: &str) -> PathBuf {
     fixture.sandbox.path(&format!("out/transactions/{DATE}/{id}"))
 }
 
-fn is_empty(fixture: &NightlyFixture, id: &str) -> bool {
-    std::fs::read_dir(folder(fixture, id)).map_or(true, |mut entries| entries.next().is_none())
+/// Asserts that no part of a job is left.
+#[track_caller]
+fn is_empty(fixture: &NightlyFixture, id: &str) {
+    let left = std::fs::read_dir(folder(fixture, id)).ok().and_then(|mut parts| parts.next());
+    assert!(left.is_none(), "{left:?}");
 }
 
 #[tokio::test]
 async fn cancelled_while_a_worker_works_on_it() {
-    let fixture = NightlyFixture::in_a_folder().await;
-    let (id, worker) = begun(&fixture).await;
+    let (fixture, id, worker) = begun().await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     assert_eq!(worker.wait().await.code, Some(3));
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]
 async fn cancelled_after_its_worker_was_killed() {
-    let fixture = NightlyFixture::in_a_folder().await;
-    let (id, worker) = begun(&fixture).await;
+    let (fixture, id, worker) = begun().await;
     worker.kill9();
     worker.wait().await;
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]
 async fn cancelled_while_its_worker_is_frozen() {
-    let fixture = NightlyFixture::in_a_folder().await;
-    let (id, worker) = begun(&fixture).await;
+    let (fixture, id, worker) = begun().await;
     worker.stop();
     fixture.sandbox.run(&format!("cancel {id}")).await.ok();
     worker.cont();
     assert_eq!(worker.wait().await.code, Some(3));
-    assert!(
-        is_empty(&fixture, &id),
-        "{:?}",
-        std::fs::read_dir(folder(&fixture, &id)).unwrap().next()
-    );
+    is_empty(&fixture, &id);
 }
 
 #[tokio::test]

@@ -18,13 +18,19 @@ async fn id(fixture: &NightlyFixture) -> String {
     text(&fixture.sandbox.json("jobs").await[0]["id"])
 }
 
-#[tokio::test]
-async fn an_export_to_a_full_disk_fails_without_output_and_a_retry_completes_it() {
+/// A job that failed because its output did not fit on the disk.
+async fn failed_on_a_full_disk(job_type: &str) -> (NightlyFixture, String) {
     let fixture = NightlyFixture::in_a_folder().await;
-    let id = fixture.submit("TRANSACTIONS_EXPORT").await;
+    let id = fixture.submit(job_type).await;
     let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
     assert!(said(&failed).contains("no space left"), "{failed:?}");
     assert_eq!(fixture.sandbox.status(&id).await, "FAILED");
+    (fixture, id)
+}
+
+#[tokio::test]
+async fn an_export_to_a_full_disk_fails_without_output_and_a_retry_completes_it() {
+    let (fixture, id) = failed_on_a_full_disk("TRANSACTIONS_EXPORT").await;
     assert_eq!(files(&fixture, &format!("transactions/{DATE}/{id}")), [""; 0]);
     fixture.sandbox.run(&format!("retry {id}")).await.ok();
     fixture.work(&id).await;
@@ -34,11 +40,7 @@ async fn an_export_to_a_full_disk_fails_without_output_and_a_retry_completes_it(
 
 #[tokio::test]
 async fn a_report_to_a_full_disk_fails_and_a_retry_makes_it_from_the_existing_parts() {
-    let fixture = NightlyFixture::in_a_folder().await;
-    let id = fixture.submit("DAILY_REPORT").await;
-    let failed = fixture.sandbox.run_with_room(4, &format!("worker --job {id}")).await;
-    assert!(said(&failed).contains("no space left"), "{failed:?}");
-    assert_eq!(fixture.sandbox.status(&id).await, "FAILED");
+    let (fixture, id) = failed_on_a_full_disk("DAILY_REPORT").await;
     assert_eq!(files(&fixture, "reports"), [""; 0]);
     let before = fixture.sandbox.chunks(&id).await;
     let retried = fixture.sandbox.run(&format!("retry {id}")).await.ok();

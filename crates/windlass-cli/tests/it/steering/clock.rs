@@ -23,8 +23,7 @@ fn library() -> Option<PathBuf> {
 
 #[tokio::test]
 async fn clocks_an_hour_off_change_nothing() {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
-    data.pace(0.05).await;
+    let data = Data::slow(ROWS, 0.05).await;
     // Leases that would have expired by a clock that is an hour ahead.
     let jobs = slow_raise(20) + "chunk.lease = \"30s\"\n";
     let right = CliSandbox::on(&data, &jobs);

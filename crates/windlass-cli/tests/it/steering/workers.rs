@@ -9,9 +9,7 @@ async fn listed(sandbox: &CliSandbox) -> Vec<Json> {
 
 #[tokio::test]
 async fn running_workers_are_listed() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
-        let sandbox = CliSandbox::on(&data, &raise(5));
+    for (_data, sandbox) in CliSandbox::on_both(10, &raise(5)).await {
         assert!(listed(&sandbox).await.is_empty());
         let worker = sandbox.spawn("worker --concurrency 3");
         eventually("the worker is listed", async || listed(&sandbox).await.len() == 1).await;
@@ -26,8 +24,7 @@ async fn running_workers_are_listed() {
 
 #[tokio::test]
 async fn a_vanished_worker_is_detected_and_its_chunks_are_taken_over() {
-    let data = Data::postgres().await.with_accounts(1_000).await;
-    data.pace(0.05).await;
+    let data = Data::slow(1_000, 0.05).await;
     let jobs = slow_raise(50) + "chunk.commit = 10\nchunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;

@@ -9,8 +9,7 @@ use serde_json::json;
 
 #[tokio::test]
 async fn each_kind_of_result_has_its_documented_effect() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::both_with_accounts(10).await {
         data.run("CREATE TABLE greetings (account bigint NOT NULL, words text NOT NULL)").await;
         let sandbox = sandbox(&data, &by_command("python3 outcomes.py", TWO_TRIES));
         let job = parse(&sandbox.run("run RAISE --json").await.with_dead_letters());

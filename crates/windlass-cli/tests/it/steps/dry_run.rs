@@ -1,6 +1,6 @@
 //! `windlass run --dry-run` with a program and a service shows each record before and after, and writes nothing.
 
-use crate::common::{CliSandbox, Data};
+use crate::common::{CliSandbox, Data, printed};
 use crate::steps::fixture::{batches, by_command, by_service, items, nothing_runs_soon, sandbox};
 use crate::steps::server::Server;
 use serde_json::{Value as Json, json};
@@ -8,9 +8,7 @@ use serde_json::{Value as Json, json};
 /// Asserts the output for ten accounts, the third of which fails, and returns the same as JSON.
 async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
     let output = sandbox.run("run RAISE --dry-run").await.ok();
-    for part in ["10 records would be processed", "nothing was changed", "amount: 7 → 8"] {
-        assert!(output.stdout.contains(part), "`{part}` is not in:\n{}", output.stdout);
-    }
+    printed(&output, &["10 records would be processed", "nothing was changed", "amount: 7 → 8"]);
     assert!(!output.stdout.contains("owner:"), "only what changes is shown: {}", output.stdout);
     let json = sandbox.json("run RAISE --dry-run --param month=2025-01").await;
     assert_eq!(json["records"], 10);
@@ -24,8 +22,7 @@ async fn shows(sandbox: &CliSandbox, data: &Data) -> Json {
 
 #[tokio::test]
 async fn a_program_is_told_that_it_is_a_dry_run_and_nothing_is_written() {
-    for data in Data::both().await {
-        let data = data.with_accounts(10).await;
+    for data in Data::both_with_accounts(10).await {
         let sandbox = sandbox(&data, &by_command("python3 poison.py refuses=3", ""));
         let json = shows(&sandbox, &data).await;
         assert_eq!(json["sample"][2]["outcome"], "error: account 3 is poison");
@@ -76,8 +73,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 
 #[tokio::test]
 async fn a_change_that_the_database_would_refuse_is_shown_with_its_error() {
-    for data in Data::both().await {
-        let data = data.with_accounts(3).await;
+    for data in Data::both_with_accounts(3).await {
         data.run("CREATE TABLE greetings (account bigint NOT NULL)").await;
         let sandbox = sandbox(&data, &by_command("python3 careless.py", ""));
         sandbox.write("careless.py", CARELESS);

@@ -22,8 +22,7 @@ serve(lambda batch: {"results": [result(item) for item in batch["items"]]})
 
 #[tokio::test]
 async fn emitted_rows_exist_once_after_retries_and_a_redrive() {
-    for data in Data::each().await {
-        let data = data.with_accounts(20).await;
+    for data in Data::each_with_accounts(20).await {
         let jobs = by_command("python3 emitter.py", TWO_TRIES) + "chunk.items = 7\n";
         let sandbox = sandbox(&data, &jobs);
         sandbox.write("emitter.py", EMITTER);

@@ -57,62 +57,27 @@ async fn an_item_alone_has_as_much_time_as_a_batch() {
     raised_but(&data, 8, &[3]).await;
 }
 
-#[tokio::test]
-async fn a_program_that_exits() {
-    one_is_poison("exits", &["exit"]).await;
+/// Tests [`one_is_poison`]: the name of each test, the way to fail, and the words.
+macro_rules! one_is_poison {
+    ($($name:ident: $way:literal, $words:expr;)+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            one_is_poison($way, &$words).await;
+        })+
+    };
 }
 
-#[tokio::test]
-async fn a_program_that_is_killed() {
-    one_is_poison("killed", &["signal", "killed"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_hangs() {
-    one_is_poison("hangs", &["did not respond within"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_prints_rubbish() {
-    one_is_poison("rubbish", &["this is no answer", "JSON"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_answers_without_results() {
-    one_is_poison("resultless", &["results"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_misspells_a_field() {
-    one_is_poison("misspelt", &["updates"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_answers_for_another_key() {
-    one_is_poison("wrong", &["-13", "13"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_answers_for_more_than_it_was_asked() {
-    one_is_poison("more", &["-13"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_answers_twice() {
-    one_is_poison("twice", &["twice"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_leaves_an_item_out() {
-    one_is_poison("missing", &["13", "no result"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_writes_a_hundred_megabytes_to_standard_error() {
-    one_is_poison("floods", &["stderr", "16 MB"]).await;
-}
-
-#[tokio::test]
-async fn a_program_that_writes_a_hundred_megabytes_without_a_line_break() {
-    one_is_poison("gushes", &["stderr", "16 MB"]).await;
+one_is_poison! {
+    a_program_that_exits: "exits", ["exit"];
+    a_program_that_is_killed: "killed", ["signal", "killed"];
+    a_program_that_hangs: "hangs", ["did not respond within"];
+    a_program_that_prints_rubbish: "rubbish", ["this is no answer", "JSON"];
+    a_program_that_answers_without_results: "resultless", ["results"];
+    a_program_that_misspells_a_field: "misspelt", ["updates"];
+    a_program_that_answers_for_another_key: "wrong", ["-13", "13"];
+    a_program_that_answers_for_more_than_it_was_asked: "more", ["-13"];
+    a_program_that_answers_twice: "twice", ["twice"];
+    a_program_that_leaves_an_item_out: "missing", ["13", "no result"];
+    a_program_that_writes_a_hundred_megabytes_to_standard_error: "floods", ["stderr", "16 MB"];
+    a_program_that_writes_a_hundred_megabytes_without_a_line_break: "gushes", ["stderr", "16 MB"];
 }

@@ -1,8 +1,8 @@
 //! Shared by these tests: job types with a command or a service, the programs, and their notes.
 
-use crate::common::{CliSandbox, Data, eventually};
+use crate::common::{CliSandbox, Data, eventually, parse, text};
 use serde_json::Value as Json;
-use windlass_testkit::{Descendant, descendants_in};
+use windlass_testkit::{Descendant, Output, descendants_in};
 
 /// The programs by name. Every sandbox has all of them.
 const CHILDREN: [(&str, &str); 11] = [
@@ -110,6 +110,19 @@ pub(crate) fn programs(sandbox: &CliSandbox) -> Vec<Descendant> {
 pub(crate) async fn nothing_runs_soon(sandbox: &CliSandbox) {
     let gone = async || descendants_in(&sandbox.path(".")).is_empty();
     eventually("every process in the folder is gone", gone).await;
+}
+
+/// Asserts that a command ended because the job was paused for this reason, without a dead letter. Returns the job.
+#[track_caller]
+pub(crate) fn paused_by(output: &Output, reason: &[&str]) -> Json {
+    assert_eq!(output.code, Some(4), "{output:?}");
+    let job = parse(output);
+    assert_eq!(job["status"], "PAUSED", "{job:#}");
+    assert_eq!(job["items"]["dead"], 0, "{job:#}");
+    for part in reason {
+        assert!(text(&job["error"]).contains(part), "`{part}` is not in {job:#}");
+    }
+    job
 }
 
 /// Whether a job waits for its program or service: still running, with the reason.

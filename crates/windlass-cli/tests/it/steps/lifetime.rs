@@ -128,21 +128,25 @@ async fn a_program_that_hangs_dies_with_a_killed_worker() {
     data.untouched().await;
 }
 
+/// A worker that has completed a job and still runs.
+async fn worker_of_a_completed_job(sandbox: &CliSandbox, concurrency: u32) -> Running {
+    let id = sandbox.submit("RAISE").await;
+    let worker = sandbox.spawn(&format!("worker --concurrency {concurrency}"));
+    sandbox.completed(&id).await;
+    worker
+}
+
 #[tokio::test]
 async fn a_program_that_ignores_every_signal_dies_with_a_killed_worker() {
     let (_data, sandbox) = with_accounts(5, &by_command("python3 stubborn.py", "")).await;
-    let id = sandbox.submit("RAISE").await;
-    let worker = sandbox.spawn("worker --concurrency 1");
-    sandbox.completed(&id).await;
+    let worker = worker_of_a_completed_job(&sandbox, 1).await;
     leaves_nothing(&sandbox, worker).await;
 }
 
 #[tokio::test]
 async fn the_children_of_a_program_die_with_a_killed_worker() {
     let (_data, sandbox) = with_accounts(5, &by_command("sh helpers.sh", "")).await;
-    let id = sandbox.submit("RAISE").await;
-    let worker = sandbox.spawn("worker --concurrency 2");
-    sandbox.completed(&id).await;
+    let worker = worker_of_a_completed_job(&sandbox, 2).await;
     let helper = |line: &str| line == "sleep 3600";
     assert!(programs(&sandbox).iter().any(|program| helper(&program.line)));
     leaves_nothing(&sandbox, worker).await;

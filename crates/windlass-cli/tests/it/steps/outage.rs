@@ -29,6 +29,15 @@ async fn goes_on(data: &Data, sandbox: &CliSandbox, id: &str) {
     sandbox.prove(id).await;
 }
 
+/// A service that answers with 503 until the file `down` is removed, and a job type that uses it.
+async fn down() -> (Server, Data, CliSandbox) {
+    let server = Server::start().await;
+    server.put("down");
+    let jobs = by_service(&server.url("during=down:503"), MORE);
+    let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+    (server, data, sandbox)
+}
+
 #[tokio::test]
 async fn a_job_waits_for_a_service_that_is_not_started_yet() {
     let port = free_port();
@@ -62,10 +71,7 @@ async fn a_job_waits_for_a_service_that_is_killed() {
 
 #[tokio::test]
 async fn a_job_waits_for_a_service_that_answers_with_503() {
-    let server = Server::start().await;
-    server.put("down");
-    let jobs = by_service(&server.url("during=down:503"), MORE);
-    let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+    let (server, data, sandbox) = down().await;
     let id = sandbox.submit("RAISE").await;
     let _worker = sandbox.spawn("worker");
     held(&sandbox, &id, "503").await;
@@ -81,10 +87,7 @@ async fn a_job_waits_for_a_service_that_answers_with_503() {
 
 #[tokio::test]
 async fn run_waits_for_a_service_and_then_completes() {
-    let server = Server::start().await;
-    server.put("down");
-    let jobs = by_service(&server.url("during=down:503"), MORE);
-    let (data, sandbox) = with_accounts(ROWS, &jobs).await;
+    let (server, data, sandbox) = down().await;
     let run = sandbox.spawn("run RAISE");
     eventually("the job waits", async || {
         let jobs = sandbox.json("jobs").await;

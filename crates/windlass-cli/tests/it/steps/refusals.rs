@@ -1,9 +1,9 @@
 //! Services that refuse a batch because of its items, or every request. The first makes dead letters, the second pauses
 //! the job.
 
-use crate::common::{CliSandbox, eventually, parse, refused, text};
+use crate::common::{CliSandbox, Data, eventually, parse, refused, text};
 use crate::steps::fixture::{
-    TWO_TRIES, by_service, items, keys, letters, raised_but, with_accounts,
+    TWO_TRIES, by_service, items, keys, letters, paused_by, raised_but, with_accounts,
 };
 use crate::steps::server::Server;
 use serde_json::Value as Json;
@@ -25,6 +25,16 @@ async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json>
     letters
 }
 
+/// Asserts that account 7 becomes a dead letter after this many attempts, with an error that contains this text.
+/// Returns the error.
+async fn dead_after(attempts: u32, server: &Server, behaviour: &str, contains: &str) -> String {
+    let letters = letters_of(server, behaviour, &[7]).await;
+    assert_eq!(letters[0]["attempts"], attempts, "{:#}", letters[0]);
+    let error = text(&letters[0]["error"]);
+    assert!(error.contains(contains), "{:#}", letters[0]);
+    error
+}
+
 #[tokio::test]
 async fn a_permanently_refused_batch_is_halved_to_the_items_that_cause_it() {
     let server = Server::start().await;
@@ -44,9 +54,7 @@ async fn a_batch_refused_with_an_authorisation_status_is_blamed_on_items_if_an_e
  {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
-        let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
-        assert_eq!(letters[0]["attempts"], 1, "{:#}", letters[0]);
-        assert!(text(&letters[0]["error"]).contains(status), "{:#}", letters[0]);
+        dead_after(1, &server, &format!("reject={status}:7"), status).await;
     }
 }
 
@@ -54,64 +62,51 @@ async fn a_batch_refused_with_an_authorisation_status_is_blamed_on_items_if_an_e
 async fn an_item_that_fails_the_service_is_retried_and_then_dead() {
     let server = Server::start().await;
     for status in ["408", "425", "429", "500", "503"] {
-        let letters = letters_of(&server, &format!("reject={status}:7"), &[7]).await;
-        assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
-        assert!(text(&letters[0]["error"]).contains(status), "{:#}", letters[0]);
+        dead_after(2, &server, &format!("reject={status}:7"), status).await;
     }
 }
 
 #[tokio::test]
 async fn a_malformed_answer_halves_the_batch() {
     let server = Server::start().await;
-    let letters = letters_of(&server, "rubbish=7", &[7]).await;
-    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
-    assert!(text(&letters[0]["error"]).contains("All is well"), "{:#}", letters[0]);
+    dead_after(2, &server, "rubbish=7", "All is well").await;
 }
 
 #[tokio::test]
 async fn an_item_without_an_answer_becomes_a_dead_letter() {
     let server = Server::start().await;
-    let letters = letters_of(&server, "silent=7", &[7]).await;
-    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
-    assert!(text(&letters[0]["error"]).contains("time"), "{:#}", letters[0]);
+    dead_after(2, &server, "silent=7", "time").await;
 }
 
 #[tokio::test]
 async fn an_item_that_makes_the_service_close_the_connection_becomes_a_dead_letter() {
     let server = Server::start().await;
-    let letters = letters_of(&server, "drop=7", &[7]).await;
-    assert_eq!(letters[0]["attempts"], 2, "{:#}", letters[0]);
-    assert!(!text(&letters[0]["error"]).is_empty());
+    let error = dead_after(2, &server, "drop=7", "").await;
+    assert!(!error.is_empty());
 }
 
-/// Works a job, which must be paused for this reason without any change. Returns its id.
-async fn paused(sandbox: &CliSandbox, reason: &[&str]) -> String {
+/// Works a job of a service that refuses every request. It must be paused for this reason without any change.
+async fn paused(server: &Server, behaviour: &str, reason: &[&str]) -> (Data, CliSandbox, String) {
+    let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), "")).await;
     // `run` detects the problem before it submits a job.
     refused(&sandbox.run("run RAISE").await, &[&["step.http"], reason].concat());
     assert_eq!(sandbox.json("jobs").await, serde_json::json!([]));
 
     let id = sandbox.submit("RAISE").await;
     let output = sandbox.run(&format!("worker --job {id} --json")).await;
-    assert_eq!(output.code, Some(4), "{output:?}");
-    let job = parse(&output);
-    assert_eq!(job["status"], "PAUSED", "{job:#}");
-    assert_eq!(job["items"]["dead"], 0, "{job:#}");
-    assert!(letters(sandbox, &id).await.is_empty());
-    for part in reason {
-        assert!(text(&job["error"]).contains(part), "`{part}` is not in {job:#}");
-    }
-    id
+    paused_by(&output, reason);
+    assert!(letters(&sandbox, &id).await.is_empty());
+    data.untouched().await;
+    (data, sandbox, id)
 }
 
 #[tokio::test]
 async fn a_service_that_refuses_every_request_pauses_the_job() {
     let server = Server::start().await;
     for status in ["401", "403", "404", "405", "407"] {
-        let jobs = by_service(&server.url(&format!("during=closed:{status}")), "");
-        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
         server.put("closed");
-        let id = paused(&sandbox, &[status]).await;
-        data.untouched().await;
+        let behaviour = format!("during=closed:{status}");
+        let (data, sandbox, id) = paused(&server, &behaviour, &[status]).await;
 
         // After a repair, the job continues.
         server.remove("closed");
@@ -125,10 +120,7 @@ async fn a_service_that_refuses_every_request_pauses_the_job() {
 async fn a_redirect_pauses_the_job_and_is_not_followed() {
     let server = Server::start().await;
     for status in ["301", "302", "303", "307", "308"] {
-        let jobs = by_service(&server.url(&format!("redirect={status}")), "");
-        let (data, sandbox) = with_accounts(ROWS, &jobs).await;
-        paused(&sandbox, &[status, "final URL"]).await;
-        data.untouched().await;
+        paused(&server, &format!("redirect={status}"), &[status, "final URL"]).await;
     }
     let followed = server.requests().iter().any(|request| request["path"] == "/elsewhere");
     assert!(!followed);
@@ -144,13 +136,8 @@ async fn a_service_that_starts_to_refuse_pauses_the_running_job() {
     eventually("the first batch is being processed", async || !server.batches().is_empty()).await;
     server.put("closed");
     server.remove("hold");
-    let output = run.wait().await;
-    assert_eq!(output.code, Some(4), "{output:?}");
-    let job = parse(&output);
-    assert_eq!(job["status"], "PAUSED", "{job:#}");
-    assert!(text(&job["error"]).contains("404"), "{job:#}");
+    let job = paused_by(&run.wait().await, &["404"]);
     assert_eq!(job["items"]["processed"], 5, "{job:#}");
-    assert_eq!(job["items"]["dead"], 0, "{job:#}");
 
     server.remove("closed");
     let id = text(&job["id"]);

@@ -11,6 +11,19 @@ fn numbers(requests: &[Json], field: &str) -> Vec<i64> {
     requests.iter().map(|request| request[field].as_i64().unwrap()).collect()
 }
 
+/// Runs a job with this concurrency. Returns how many requests were in flight at once.
+async fn most_in_flight(
+    server: &Server,
+    behaviour: &str,
+    more: &str,
+    concurrency: u32,
+) -> Option<i64> {
+    let (data, sandbox) = with_accounts(200, &by_service(&server.url(behaviour), more)).await;
+    sandbox.run(&format!("run RAISE --concurrency {concurrency}")).await.ok();
+    data.raised_once(200).await;
+    numbers(&server.batches(), "flying").into_iter().max()
+}
+
 #[tokio::test]
 async fn a_batch_is_one_post_with_the_documented_headers_and_fields() {
     let server = Server::start().await;
@@ -55,20 +68,14 @@ async fn no_more_requests_are_in_flight_than_the_step_allows() {
     let server = Server::start().await;
     // The service answers only when two requests have arrived, and then waits for a third.
     let more = "step.concurrency = 2\nchunk.items = 10\nchunk.commit = 5\n";
-    let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=2"), more)).await;
-    sandbox.run("run RAISE --concurrency 6").await.ok();
-    data.raised_once(200).await;
-    assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(2));
+    assert_eq!(most_in_flight(&server, "gather=2", more, 6).await, Some(2));
 }
 
 #[tokio::test]
 async fn each_slot_may_have_a_request_in_flight() {
     let server = Server::start().await;
     let more = "chunk.items = 10\nchunk.commit = 5\n";
-    let (data, sandbox) = with_accounts(200, &by_service(&server.url("gather=3"), more)).await;
-    sandbox.run("run RAISE --concurrency 3").await.ok();
-    data.raised_once(200).await;
-    assert_eq!(numbers(&server.batches(), "flying").into_iter().max(), Some(3));
+    assert_eq!(most_in_flight(&server, "gather=3", more, 3).await, Some(3));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::common::{eventually, parse, refused, text};
 use crate::steps::fixture::{
-    batches, by_command, letters, nothing_runs_soon, programs, with_accounts,
+    batches, by_command, letters, nothing_runs_soon, paused_by, programs, with_accounts,
 };
 
 /// Commands that never answer the first batch, and a word of the reason.
@@ -70,12 +70,7 @@ async fn a_program_that_cannot_be_restarted_pauses_the_running_job() {
     for program in programs(&sandbox) {
         program.kill9();
     }
-    let output = run.wait().await;
-    assert_eq!(output.code, Some(4), "{output:?}");
-    let job = parse(&output);
-    assert_eq!(job["status"], "PAUSED", "{job:#}");
-    assert!(text(&job["error"]).contains("raise.py"), "{job:#}");
-    assert_eq!(job["items"]["dead"], 0, "{job:#}");
+    let job = paused_by(&run.wait().await, &["raise.py"]);
 
     sandbox.write("raise.py", include_str!("children/raise.py"));
     let id = text(&job["id"]);

@@ -1,6 +1,6 @@
 //! One of the `windlass serve` processes, with a client.
 
-use crate::common::{CliSandbox, PATIENCE, eventually, text};
+use crate::common::{CliSandbox, eventually, server, text};
 use reqwest::{Client, Method};
 use serde_json::{Value as Json, json};
 use windlass_testkit::Running;
@@ -22,21 +22,8 @@ pub(crate) struct Answer {
 impl Server {
     /// Starts a server with this concurrency.
     pub(crate) async fn start(sandbox: &CliSandbox, workers: u32) -> Server {
-        let process =
-            sandbox.spawn(&format!("serve -v --listen 127.0.0.1:0 --concurrency {workers}"));
-        let mut url = None;
-        eventually("the server listens", async || {
-            let said = process.stderr();
-            assert!(process.is_running(), "{said}");
-            let rest = said.split("listening on ").nth(1);
-            url = rest.and_then(|rest| Some(rest[..rest.find([',', ';'])?].to_owned()));
-            url.is_some()
-        })
-        .await;
-        // Fails if it is already installed, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder().timeout(PATIENCE).build().unwrap();
-        Server { process, url: url.unwrap(), client }
+        let (process, url) = server::start(sandbox, workers).await;
+        Server { process, url, client: server::client() }
     }
 
     pub(crate) async fn get(&self, token: &str, path: &str) -> Answer {

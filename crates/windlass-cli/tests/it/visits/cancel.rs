@@ -16,8 +16,7 @@ async fn another_job_does_the_rest(fixture: &VisitsFixture) {
 
 #[tokio::test]
 async fn cancelled_while_a_worker_works_on_it() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     assert!(fixture.marked().await > 0);
     let cancel = fixture.sandbox.spawn(&format!("cancel {id}"));
     // The cancellation waits for the current commit, and comes next.
@@ -32,8 +31,7 @@ async fn cancelled_while_a_worker_works_on_it() {
 
 #[tokio::test]
 async fn cancelled_after_its_worker_was_killed() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     worker.kill9();
     worker.wait().await;
     fixture.open().await;

@@ -79,6 +79,13 @@ impl VisitsFixture {
         (id, worker)
     }
 
+    /// A fixture with a job that is [half way](VisitsFixture::half_way), and its worker.
+    pub(crate) async fn at_half_way() -> (VisitsFixture, String, Running) {
+        let fixture = VisitsFixture::new().await;
+        let (id, worker) = fixture.half_way().await;
+        (fixture, id, worker)
+    }
+
     /// Lets all commits continue.
     pub(crate) async fn open(&self) {
         self.data.run("DELETE FROM gates").await;

@@ -5,8 +5,7 @@ use crate::visits::fixture::VisitsFixture;
 
 #[tokio::test]
 async fn a_chunk_whose_worker_is_killed_continues_with_the_remaining_rows() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     let (left, changes) = (fixture.due().await, fixture.changes().await);
     worker.kill9();
     worker.wait().await;
@@ -30,8 +29,7 @@ async fn a_chunk_whose_worker_is_killed_continues_with_the_remaining_rows() {
 
 #[tokio::test]
 async fn a_chunk_continues_after_its_last_commit_and_ignores_earlier_rows() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     worker.kill9();
     worker.wait().await;
     fixture.open().await;

@@ -6,8 +6,7 @@ use serde_json::Value as Json;
 
 #[tokio::test]
 async fn the_listing_shows_status_rows_times_and_progress() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
 
     // Progress within the blocked chunk: its two commits.
     let chunks = fixture.sandbox.chunks(&id).await;

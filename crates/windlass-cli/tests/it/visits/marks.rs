@@ -5,8 +5,7 @@ use crate::visits::fixture::VisitsFixture;
 
 #[tokio::test]
 async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     // Two commits of the chunk are done. The remaining rows are marked, and no others.
     let first = &fixture.sandbox.chunks(&id).await[0];
     let marked =
@@ -22,8 +21,7 @@ async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
 
 #[tokio::test]
 async fn a_worker_that_shuts_down_clears_its_marks() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     assert!(fixture.marked().await > 0);
     worker.term();
     no_longer_listed(&fixture).await;
@@ -37,8 +35,7 @@ async fn a_worker_that_shuts_down_clears_its_marks() {
 
 #[tokio::test]
 async fn a_paused_job_has_no_marks_and_continues_where_it_was() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
     assert!(fixture.marked().await > 0);
     fixture.sandbox.run(&format!("pause {id}")).await.ok();
     no_longer_listed(&fixture).await;

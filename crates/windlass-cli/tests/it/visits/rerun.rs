@@ -29,8 +29,7 @@ async fn running_a_completed_job_again_changes_nothing() {
 
 #[tokio::test]
 async fn leasing_a_completed_chunk_again_changes_nothing() {
-    let fixture = VisitsFixture::new().await;
-    let (id, worker) = fixture.half_way().await;
+    let (fixture, id, worker) = VisitsFixture::at_half_way().await;
 
     // The worker commits the whole first chunk, cannot report it to the store, and is killed.
     let Data::Postgres(database) = &fixture.data else { panic!("not PostgreSQL") };

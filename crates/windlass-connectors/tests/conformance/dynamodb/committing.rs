@@ -1,6 +1,6 @@
 //! One commit is one atomic transaction.
 
-use super::{HANDLER, REFRESH, read, table, write};
+use super::{HANDLER, REFRESH, read, table, with_table, write};
 use crate::harness::{Db, effect, key};
 use crate::writing::item;
 use std::collections::HashSet;
@@ -134,9 +134,7 @@ async fn an_unwritable_value_is_an_error_of_its_item() {
 
 #[tokio::test]
 async fn a_commit_has_at_most_a_hundred_actions() {
-    let db = Db::dynamodb().await;
-    table(&db, 100).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(100, HANDLER).await;
     assert_eq!(db.data.max_commit_items(), 99);
     let items = read(&db, &scope, 1..=100).await;
     let writes = |count: usize| {
@@ -157,9 +155,7 @@ async fn a_commit_has_at_most_a_hundred_actions() {
 
 #[tokio::test]
 async fn emitted_rows_exist_once_and_in_order() {
-    let db = Db::dynamodb().await;
-    table(&db, 30).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(30, HANDLER).await;
     let ledger = db.fenced(1).await;
     let emit = |read: windlass_connectors::Item| {
         let row = |n: i64| [("n".to_owned(), Value::Int(n))].into_iter().collect();
@@ -185,9 +181,7 @@ async fn emitted_rows_exist_once_and_in_order() {
 /// The answer to a transaction is lost: the error class tells that the outcome is unknown, and the ledger has it.
 #[tokio::test]
 async fn fencing_again_resolves_an_ambiguous_commit() {
-    let db = Db::dynamodb().await;
-    table(&db, 3).await;
-    let scope = db.scope(REFRESH).await;
+    let (db, scope) = with_table(3, REFRESH).await;
     let ledger = db.fenced(1).await;
     let work = || effect(Effect::Statement(KeySet::keys((1..=3).map(key).collect())));
     for (happened, after) in [(false, 3), (true, 6)] {

@@ -1,11 +1,10 @@
 //! Answers of AWS when it throttles, refuses or is down, which moto does not simulate.
 
-use super::{HANDLER, REFRESH, read, scanning::walked, table, write};
+use super::{HANDLER, REFRESH, read, scanning::walked, table, with_table, write};
 use crate::harness::{Db, effect, job_type, key};
 use crate::writing::item;
 use windlass_connectors::{
-    Commit, ConnectorError, DeferredPage, DeferredState, Effect, ReadLimits, ScanSegment, connect,
-    validate,
+    Commit, ConnectorError, DeferredState, Effect, ReadLimits, ScanSegment, connect, validate,
 };
 use windlass_core::{Change, Cursor, KeySet};
 use windlass_drivers::ErrorClass;
@@ -13,9 +12,7 @@ use windlass_drivers::ErrorClass;
 /// Codes that AWS returns and moto does not.
 #[tokio::test]
 async fn throttling_is_retried_and_is_not_a_conflict() {
-    let db = Db::dynamodb().await;
-    table(&db, 3).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(3, HANDLER).await;
     let items = read(&db, &scope, 1..=3).await;
     let mut ledger = db.fenced(1).await;
     let reasons = |code: &str| {
@@ -51,9 +48,7 @@ async fn throttling_is_retried_and_is_not_a_conflict() {
 
 #[tokio::test]
 async fn a_refused_item_is_a_data_error() {
-    let db = Db::dynamodb().await;
-    table(&db, 1).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(1, HANDLER).await;
     let read = read(&db, &scope, 1..=1).await.remove(0);
     let ledger = db.fenced(1).await;
     let reasons = "\"CancellationReasons\":[{\"Code\":\"None\"},{\"Code\":\"ValidationError\",\"Message\":\"Item size has exceeded the maximum allowed size\"}]";
@@ -66,9 +61,7 @@ async fn a_refused_item_is_a_data_error() {
 
 #[tokio::test]
 async fn throttled_requests_back_off() {
-    let db = Db::dynamodb().await;
-    table(&db, 30).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(30, HANDLER).await;
     for operation in ["Scan", "BatchGetItem", "GetItem", "UpdateItem", "Query"] {
         db.tables().fail_before(operation, 3, "ProvisionedThroughputExceededException");
     }
@@ -76,13 +69,7 @@ async fn throttled_requests_back_off() {
     assert_eq!(found.len(), 30);
     assert_eq!(read(&db, &scope, 1..=30).await.len(), 30);
     let ledger = db.fenced(1).await;
-    assert!(
-        db.data
-            .deferred(ledger.chunk, DeferredPage::new(DeferredState::Retry, None, 10))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(db.deferred(ledger.chunk, DeferredState::Retry).await.is_empty());
     // Permanent throttling is reported as `Busy`.
     db.tables().fail_before("BatchGetItem", 1000, "ThrottlingException");
     let key_set = KeySet::keys(vec![key(1)]);

@@ -46,6 +46,14 @@ const HANDLER: &str = "source.table = \"t\"\nstep.handler = \"h\"\nstep.version 
 
 const REFRESH: &str = "source.table = \"t\"\nstep.refresh = true\nstep.version = \"version\"";
 
+/// A database with [`table`], and the scope of this step.
+async fn with_table(rows: i64, step: &str) -> (Db, Scope) {
+    let db = Db::dynamodb().await;
+    table(&db, rows).await;
+    let scope = db.scope(step).await;
+    (db, scope)
+}
+
 /// Records 1 to `rows`, in five kinds and three counties.
 async fn table(db: &Db, rows: i64) {
     let insert = format!(

@@ -1,6 +1,6 @@
 //! Every record is found once, by scan segments and by index queries.
 
-use super::{HANDLER, REFRESH, table};
+use super::{HANDLER, REFRESH, table, with_table};
 use crate::harness::{Db, effect, everything, key};
 use crate::writing::item;
 use serde_json::json;
@@ -65,9 +65,7 @@ pub(super) async fn walked(
 
 #[tokio::test]
 async fn scans_find_every_record_once() {
-    let db = Db::dynamodb().await;
-    table(&db, 200).await;
-    let scope = db.scope(HANDLER).await;
+    let (db, scope) = with_table(200, HANDLER).await;
     assert_eq!(db.data.split(&scope, 4).await.unwrap(), vec![KeyRange::ALL; 4]);
     for (of, items, chunks) in [(1, 7, 3), (4, 10, 500), (3, 1000, 500)] {
         let mut seen = HashSet::new();

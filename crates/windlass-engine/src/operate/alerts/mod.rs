@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use std::time::{Duration, Instant};
 use webhook::Webhook;
 use windlass_core::{AlertKind, Delivery};
-use windlass_store::{Alert, NewAlert};
+use windlass_store::{Alert, DeliveryAttempt, NewAlert};
 
 /// How often failures are looked up.
 const DETECT_INTERVAL: Duration = Duration::from_secs(2);
@@ -108,13 +108,13 @@ impl Engine {
     async fn post(&self, webhook: &Webhook, alert: Alert) {
         let failure = webhook.post(&alert).await.err();
         let wait = wait_after(alert.attempts);
-        let settled = self.store().settle_alert(
-            alert.id,
-            alert.attempts,
-            failure.as_deref(),
+        let settled = self.store().settle_alert(DeliveryAttempt {
+            id: alert.id,
+            attempts: alert.attempts,
+            error: failure.clone(),
             wait,
-            RETRY_FOR,
-        );
+            give_up_after: RETRY_FOR,
+        });
         let (id, kind, error) = (alert.id, alert.kind, failure.as_deref().unwrap_or_default());
         match settled.await {
             Ok(Some(Delivery::GivenUp)) => {

@@ -19,69 +19,43 @@ const MOST_CUTS: usize = 12;
 const SMALL: &str = "chunk.items = 60\nchunk.commit = 4";
 
 pub(crate) async fn a_statement_runs_once_although_commit_answers_are_lost(fixture: EngineFixture) {
-    let proxy = proxy(&fixture).await;
-    let engine = via(&fixture, &proxy, &job(ADD, SMALL)).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
-    fixture.each_once(ROWS).await;
+    statements_run_once(&fixture, |proxy| proxy.cut_after_commit_of(BATCH)).await;
 }
 
 pub(crate) async fn a_statement_runs_once_although_commits_never_arrive(fixture: EngineFixture) {
-    let proxy = proxy(&fixture).await;
-    let engine = via(&fixture, &proxy, &job(ADD, SMALL)).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit()).await;
-    fixture.each_once(ROWS).await;
+    statements_run_once(&fixture, |proxy| proxy.cut_before_commit()).await;
 }
 
 pub(crate) async fn updates_and_inserts_happen_once_although_commit_answers_are_lost(
     fixture: EngineFixture,
 ) {
-    let proxy = proxy(&fixture).await;
-    let engine = handling(&fixture, &proxy, 0).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of(BATCH)).await;
-    fixture.each_once(ROWS).await;
-    fixture.logged_once(ROWS).await;
+    items_are_processed_once(&fixture, 0, |proxy| proxy.cut_after_commit_of(BATCH)).await;
 }
 
 pub(crate) async fn updates_and_inserts_happen_once_although_commits_never_arrive(
     fixture: EngineFixture,
 ) {
-    let proxy = proxy(&fixture).await;
-    let engine = handling(&fixture, &proxy, 0).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of(BATCH)).await;
-    fixture.each_once(ROWS).await;
-    fixture.logged_once(ROWS).await;
+    items_are_processed_once(&fixture, 0, |proxy| proxy.cut_before_commit_of(BATCH)).await;
 }
 
 /// A commit of deferred items does not move the cursor, so only the number of commits shows whether it happened.
 pub(crate) async fn deferred_items_are_processed_once_although_commit_answers_are_lost(
     fixture: EngineFixture,
 ) {
-    let proxy = proxy(&fixture).await;
-    let engine = handling(&fixture, &proxy, 1).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_after_commit_of("windlass_deferred"))
+    items_are_processed_once(&fixture, 1, |proxy| proxy.cut_after_commit_of("windlass_deferred"))
         .await;
-    fixture.each_once(ROWS).await;
-    fixture.logged_once(ROWS).await;
 }
 
 pub(crate) async fn deferred_items_are_processed_once_although_commits_never_arrive(
     fixture: EngineFixture,
 ) {
-    let proxy = proxy(&fixture).await;
-    let engine = handling(&fixture, &proxy, 1).await;
-    complete_while_cut(&engine, &proxy, |proxy| proxy.cut_before_commit_of("windlass_deferred"))
+    items_are_processed_once(&fixture, 1, |proxy| proxy.cut_before_commit_of("windlass_deferred"))
         .await;
-    fixture.each_once(ROWS).await;
-    fixture.logged_once(ROWS).await;
 }
 
 /// A commit is refused unless the ledger is in the state in which the commit began.
 pub(crate) async fn a_commit_is_refused_the_second_time(fixture: EngineFixture) {
-    fixture.visits(10).await;
-    let engine = fixture.engine(&job(ADD, "")).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    let worker = ByHand::lease(&engine, job).await;
+    let (_engine, _, worker) = ByHand::new(&fixture, 10, &job(ADD, "")).await;
     let ledger = worker.fence().await.unwrap();
 
     worker.commit(&ledger).await.unwrap();
@@ -168,6 +142,23 @@ async fn handling(fixture: &EngineFixture, proxy: &Proxy, failures: u32) -> Engi
 
 fn via_toml(fixture: &EngineFixture, proxy: &Proxy, jobs: &str) -> String {
     toml(&proxy.url_via(&fixture.app.url()), &fixture.store.url(), jobs)
+}
+
+/// Runs a statement on every visit while commits are cut.
+async fn statements_run_once(fixture: &EngineFixture, cut: fn(&Proxy)) {
+    let proxy = proxy(fixture).await;
+    let engine = via(fixture, &proxy, &job(ADD, SMALL)).await;
+    complete_while_cut(&engine, &proxy, cut).await;
+    fixture.each_once(ROWS).await;
+}
+
+/// Calls a handler that fails on the first tries of every visit while commits are cut.
+async fn items_are_processed_once(fixture: &EngineFixture, failures: u32, cut: fn(&Proxy)) {
+    let proxy = proxy(fixture).await;
+    let engine = handling(fixture, &proxy, failures).await;
+    complete_while_cut(&engine, &proxy, cut).await;
+    fixture.each_once(ROWS).await;
+    fixture.logged_once(ROWS).await;
 }
 
 /// Works `JOB` to its end and arms the proxy again after every cut.

@@ -379,16 +379,7 @@ pub(crate) async fn an_export(fixture: EngineFixture) {
 /// A row moves from a chunk that is not worked yet to one that is, so the job never reads it.
 pub(crate) async fn a_row_that_moves_behind_the_cursor(fixture: EngineFixture) {
     visits(&fixture).await;
-    let other = fixture.app.clone();
-    let handler = move |visit: Visit, _| {
-        let app = other.clone();
-        async move {
-            if visit.id == 22 {
-                app.run("UPDATE visits SET id = 9 WHERE id = 44").await;
-            }
-            visit.done()
-        }
-    };
+    let handler = running(&fixture.app, 22, "UPDATE visits SET id = 9 WHERE id = 44");
     let engine = fixture.builder(&jobs(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
     let id = submit(&engine).await;

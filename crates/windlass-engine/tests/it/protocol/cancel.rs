@@ -1,19 +1,13 @@
 //! After a cancellation, a worker that still has a chunk of the job can no longer change anything.
 
 use crate::protocol::common::*;
-use std::sync::Arc;
-use tokio::sync::{Notify, Semaphore};
 use windlass_connectors::ConnectorError;
 use windlass_core::{Change, ChunkStatus, JobStatus, Outcome};
 use windlass_testkit::eventually;
 
 pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancellation(fixture: EngineFixture) {
-    fixture.visits(30).await;
-    let marked = format!("{ADD}\nstep.mark = \"busy\"");
-    let engine = fixture.engine(&job(&marked, "chunk.items = 10")).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    let stalled = ByHand::lease(&engine, job).await;
+    let marked = job(&format!("{ADD}\nstep.mark = \"busy\""), "chunk.items = 10");
+    let (engine, job, stalled) = ByHand::new(&fixture, 30, &marked).await;
     let ledger = stalled.fence().await.unwrap();
     let key_set = &stalled.leased.key_set;
     stalled.connection().mark(&stalled.scope, &ledger, key_set).await.unwrap();
@@ -37,11 +31,7 @@ pub(crate) async fn a_stalled_worker_commits_nothing_after_a_cancellation(fixtur
 
 /// Without a mark to clear, only the fence of the cancellation moves the ledger.
 pub(crate) async fn a_cancellation_fences_the_chunks_it_ends(fixture: EngineFixture) {
-    fixture.visits(10).await;
-    let engine = fixture.engine(&job(ADD, "")).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    let stalled = ByHand::lease(&engine, job).await;
+    let (engine, job, stalled) = ByHand::new(&fixture, 10, &job(ADD, "")).await;
     let ledger = stalled.fence().await.unwrap();
     engine.cancel(job).await.unwrap();
     let committed = stalled.commit(&ledger).await;
@@ -54,29 +44,18 @@ pub(crate) async fn a_worker_in_a_handler_commits_nothing_after_a_cancellation(
     fixture: EngineFixture,
 ) {
     fixture.visits(10).await;
-    let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
-    let handler = {
-        let (begun, answer) = (begun.clone(), answer.clone());
-        move |visit: Visit, _| {
-            let (begun, answer) = (begun.clone(), answer.clone());
-            async move {
-                begun.notify_one();
-                let _permit = answer.acquire().await.unwrap();
-                visit.done()
-            }
-        }
-    };
+    let held = HeldHandler::new();
     let jobs = job(HANDLER, "");
-    let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
+    let engine = fixture.builder(&jobs).handler("work", held.handler()).connect().await.unwrap();
     let job = submit(&engine).await;
     let worker = Working::start(&engine, "worker", 1);
-    begun.notified().await;
+    held.begun.notified().await;
 
     // Another process cancels, which does not have the handler.
     let canceller = fixture.engine(&jobs).await;
     canceller.cancel(job).await.unwrap();
     assert!(canceller.job(job).await.unwrap().finished_at.is_some());
-    answer.add_permits(100);
+    held.answer.add_permits(100);
     let stats = worker.stop().await;
 
     assert_eq!((stats.completed, stats.lost), (0, 1));
@@ -87,15 +66,14 @@ pub(crate) async fn a_worker_in_a_handler_commits_nothing_after_a_cancellation(
 /// Committed changes stay, and the counts show them.
 pub(crate) async fn a_cancellation_keeps_committed_changes(fixture: EngineFixture) {
     fixture.visits(10).await;
-    let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let held = HeldHandler::new();
     let handler = {
-        let (reached, answer) = (reached.clone(), answer.clone());
+        let held = held.clone();
         move |visit: Visit, _| {
-            let (reached, answer) = (reached.clone(), answer.clone());
+            let held = held.clone();
             async move {
                 if visit.id == 4 {
-                    reached.notify_one();
-                    let _permit = answer.acquire().await.unwrap();
+                    held.wait().await;
                 }
                 if visit.id == 2 {
                     Err(windlass_core::ItemError::permanent("no"))
@@ -109,9 +87,9 @@ pub(crate) async fn a_cancellation_keeps_committed_changes(fixture: EngineFixtur
     let engine = engine.connect().await.unwrap();
     let job = submit(&engine).await;
     let worker = Working::start(&engine, "worker", 1);
-    reached.notified().await;
+    held.begun.notified().await;
     engine.cancel(job).await.unwrap();
-    answer.add_permits(1);
+    held.answer.add_permits(1);
     let closed = async || engine.job(job).await.unwrap().finished_at.is_some();
     eventually("the cancelled job is closed", PATIENCE, closed).await;
     worker.stop().await;
@@ -124,11 +102,7 @@ pub(crate) async fn a_cancellation_keeps_committed_changes(fixture: EngineFixtur
 
 /// A job whose table does not exist can be cancelled.
 pub(crate) async fn a_job_whose_table_was_dropped_can_be_cancelled(fixture: EngineFixture) {
-    fixture.visits(10).await;
-    let engine = fixture.engine(&job(ADD, "")).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    ByHand::lease(&engine, job).await;
+    let (engine, job, _) = ByHand::new(&fixture, 10, &job(ADD, "")).await;
     fixture.app.run("DROP TABLE visits").await;
     assert_eq!(engine.cancel(job).await.unwrap(), JobStatus::Cancelled);
     assert!(engine.job(job).await.unwrap().finished_at.is_some());

@@ -80,16 +80,7 @@ pub(crate) async fn both_changes_survive_without_a_version(fixture: EngineFixtur
 /// A row that is deleted before it is read again is skipped.
 pub(crate) async fn a_row_deleted_meanwhile_is_skipped(fixture: EngineFixture) {
     fixture.visits(ROWS).await;
-    let app = fixture.app.clone();
-    let handler = move |visit: Visit, _| {
-        let app = app.clone();
-        async move {
-            if visit.id == 5 {
-                app.run("DELETE FROM visits WHERE id = 5").await;
-            }
-            visit.done()
-        }
-    };
+    let handler = running(&fixture.app, 5, "DELETE FROM visits WHERE id = 5");
     let engine = fixture.builder(&job(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
     let done = run(&engine).await;

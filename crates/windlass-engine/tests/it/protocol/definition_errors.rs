@@ -56,16 +56,7 @@ pub(crate) async fn a_table_dropped_between_two_commits_of_a_handler_fails_the_j
     fixture: EngineFixture,
 ) {
     fixture.visits(20).await;
-    let app = fixture.app.clone();
-    let handler = move |visit: Visit, _| {
-        let app = app.clone();
-        async move {
-            if visit.id == 11 {
-                app.run("DROP TABLE visits").await;
-            }
-            visit.done()
-        }
-    };
+    let handler = running(&fixture.app, 11, "DROP TABLE visits");
     let engine = fixture.builder(&job(HANDLER, "chunk.commit = 5")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
     let failed = run(&engine).await;

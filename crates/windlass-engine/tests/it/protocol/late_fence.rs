@@ -12,11 +12,7 @@ const SHORT: &str = "chunk.lease = \"100ms\"\nchunk.timeout = \"30s\"";
 pub(crate) async fn a_late_fence_recreates_a_pruned_row_and_the_confirmation_refuses_it(
     fixture: EngineFixture,
 ) {
-    fixture.visits(10).await;
-    let engine = fixture.engine(&job(ADD, SHORT)).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    let stalled = ByHand::lease(&engine, job).await;
+    let (engine, job, stalled) = ByHand::new(&fixture, 10, &job(ADD, SHORT)).await;
 
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
@@ -77,11 +73,7 @@ async fn a_worker_that_stalls_between_lease_and_fence_does_nothing() {
 
 /// A fence with an old epoch is refused as long as the row exists.
 pub(crate) async fn a_late_fence_is_refused_by_a_row_at_a_higher_epoch(fixture: EngineFixture) {
-    fixture.visits(10).await;
-    let engine = fixture.engine(&job(ADD, SHORT)).await;
-    let job = submit(&engine).await;
-    plan_job(&engine, job).await;
-    let stalled = ByHand::lease(&engine, job).await;
+    let (engine, job, stalled) = ByHand::new(&fixture, 10, &job(ADD, SHORT)).await;
     let done = work(&engine, job).await;
     proven(&engine, &done).await;
     assert_eq!(stalled.fence().await, None);

@@ -3,7 +3,6 @@
 use crate::protocol::common::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use tokio::sync::{Notify, Semaphore};
 use windlass_core::ChunkStatus;
 use windlass_engine::{ItemContext, WorkerStats};
 use windlass_testkit::eventually;
@@ -13,17 +12,16 @@ pub(crate) async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_the
 ) {
     const ROWS: i64 = 60;
     fixture.visits(ROWS).await;
-    let (reached, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
+    let held = HeldHandler::new();
     let calls = Arc::new(AtomicU32::new(0));
     let handler = {
-        let (reached, answer, calls) = (reached.clone(), answer.clone(), calls.clone());
+        let (held, calls) = (held.clone(), calls.clone());
         move |visit: Visit, _| {
-            let (reached, answer) = (reached.clone(), answer.clone());
+            let held = held.clone();
             calls.fetch_add(1, Ordering::SeqCst);
             async move {
                 if visit.id == 13 {
-                    reached.notify_one();
-                    let _permit = answer.acquire().await.unwrap();
+                    held.wait().await;
                 }
                 visit.done()
             }
@@ -34,9 +32,9 @@ pub(crate) async fn a_shutdown_hands_chunks_back_and_another_worker_finishes_the
     let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
     let job = submit(&engine).await;
     let first = Working::start(&engine, "first", 1);
-    reached.notified().await;
+    held.begun.notified().await;
     first.handle.shutdown();
-    answer.add_permits(1);
+    held.answer.add_permits(1);
     let stats = first.stop().await;
     let mut expected = WorkerStats::default();
     expected.handed_back = 1;
@@ -58,28 +56,17 @@ pub(crate) async fn heartbeats_extend_a_lease_that_is_shorter_than_the_work(
     fixture: EngineFixture,
 ) {
     fixture.visits(1).await;
-    let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
-    let handler = {
-        let (begun, answer) = (begun.clone(), answer.clone());
-        move |visit: Visit, _| {
-            let (begun, answer) = (begun.clone(), answer.clone());
-            async move {
-                begun.notify_one();
-                let _permit = answer.acquire().await.unwrap();
-                visit.done()
-            }
-        }
-    };
+    let held = HeldHandler::new();
     let jobs = job(HANDLER, "chunk.lease = \"2s\"\nchunk.timeout = \"1m\"");
-    let engine = fixture.builder(&jobs).handler("work", handler).connect().await.unwrap();
+    let engine = fixture.builder(&jobs).handler("work", held.handler()).connect().await.unwrap();
     let job = submit(&engine).await;
     let workers = [Working::start(&engine, "one", 1), Working::start(&engine, "other", 1)];
-    begun.notified().await;
+    held.begun.notified().await;
     let first = fixture.latest_lease().await;
     let outlived = async || fixture.store_clock().await > first;
     eventually("the first lease is over", PATIENCE, outlived).await;
     assert_eq!(engine.store().rescue().await.unwrap(), 0, "but it was extended");
-    answer.add_permits(10);
+    held.answer.add_permits(10);
     let done = ended(&engine, job).await;
     for worker in workers {
         worker.stop().await;
@@ -117,24 +104,13 @@ pub(crate) async fn a_chunk_that_hangs_fails_at_its_timeout(fixture: EngineFixtu
 /// A worker that loses its lease stops, and only the other worker's changes count.
 pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: EngineFixture) {
     fixture.visits(10).await;
-    let (begun, answer) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
-    let slow = {
-        let (begun, answer) = (begun.clone(), answer.clone());
-        move |visit: Visit, _| {
-            let (begun, answer) = (begun.clone(), answer.clone());
-            async move {
-                begun.notify_one();
-                let _permit = answer.acquire().await.unwrap();
-                visit.done()
-            }
-        }
-    };
+    let held = HeldHandler::new();
     // The first heartbeat comes after a second, long after the lease is taken.
     let jobs = job(HANDLER, "chunk.lease = \"5m\"");
-    let engine = fixture.builder(&jobs).handler("work", slow).connect().await.unwrap();
+    let engine = fixture.builder(&jobs).handler("work", held.handler()).connect().await.unwrap();
     let job = submit(&engine).await;
     let stalled = Working::start(&engine, "stalled", 1);
-    begun.notified().await;
+    held.begun.notified().await;
     let taken = async || {
         // A heartbeat may extend the lease in between. Then expire it again.
         fixture.expire("windlass_chunks").await;
@@ -145,7 +121,7 @@ pub(crate) async fn a_worker_whose_lease_was_taken_commits_nothing(fixture: Engi
     let other = fixture.builder(&jobs).handler("work", quick).connect().await.unwrap();
     let second = Working::start(&other, "second", 1);
     // The first worker may lease the chunk again. Then its second call answers.
-    answer.add_permits(1000);
+    held.answer.add_permits(1000);
     let done = ended(&engine, job).await;
     second.stop().await;
     let stats = stalled.stop().await;

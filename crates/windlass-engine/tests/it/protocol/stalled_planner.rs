@@ -13,63 +13,31 @@ const SMALL: &str = "chunk.items = 10";
 const CHUNKS_PER_PAGE: u32 = 3;
 
 pub(crate) async fn a_late_plan_is_refused(fixture: EngineFixture) {
-    fixture.visits(ROWS).await;
-    let engine = fixture.engine(&job(ADD, SMALL)).await;
-    let job = submit(&engine).await;
+    let (engine, job) = submitted(&fixture).await;
     let stalled = plan(&engine, lease(&engine, job).await).await;
-
-    fixture.expire("windlass_segments").await;
-    let done = work(&engine, job).await;
-    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
-
-    whole(&fixture, &engine, done.id).await;
+    is_refused_after_another(&fixture, &engine, job, stalled).await;
 }
 
 pub(crate) async fn a_late_first_page_is_refused(fixture: EngineFixture) {
-    fixture.visits(ROWS).await;
-    let engine = fixture.engine(&job(ADD, SMALL)).await;
-    let job = submit(&engine).await;
-    let planned = plan(&engine, lease(&engine, job).await).await;
-    engine.store().commit_page(planned).await.unwrap();
-    let segment = lease(&engine, job).await;
+    let (engine, job, segment) = planned(&fixture).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
-
-    fixture.expire("windlass_segments").await;
-    let done = work(&engine, job).await;
-    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
-
-    whole(&fixture, &engine, done.id).await;
+    is_refused_after_another(&fixture, &engine, job, stalled).await;
 }
 
 /// The next planner continues after the page that the stalled one has committed.
 pub(crate) async fn a_late_page_in_the_middle_is_refused(fixture: EngineFixture) {
-    fixture.visits(ROWS).await;
-    let engine = fixture.engine(&job(ADD, SMALL)).await;
-    let job = submit(&engine).await;
-    let planned = plan(&engine, lease(&engine, job).await).await;
-    engine.store().commit_page(planned).await.unwrap();
-    let segment = lease(&engine, job).await;
+    let (engine, job, segment) = planned(&fixture).await;
     let first = page(&engine, &segment, segment.state.clone()).await;
     engine.store().commit_page(first.clone()).await.unwrap();
     let stalled = page(&engine, &segment, first.to.clone()).await;
-
-    fixture.expire("windlass_segments").await;
-    let done = work(&engine, job).await;
-    assert!(matches!(engine.store().commit_page(stalled).await, Err(StoreError::LeaseLost)));
-
-    whole(&fixture, &engine, done.id).await;
+    is_refused_after_another(&fixture, &engine, job, stalled).await;
 }
 
 /// The lease is taken over, but nothing is planned yet, so only the epoch differs.
 pub(crate) async fn a_page_is_refused_as_soon_as_another_has_leased_the_segment(
     fixture: EngineFixture,
 ) {
-    fixture.visits(ROWS).await;
-    let engine = fixture.engine(&job(ADD, SMALL)).await;
-    let job = submit(&engine).await;
-    let planned = plan(&engine, lease(&engine, job).await).await;
-    engine.store().commit_page(planned).await.unwrap();
-    let segment = lease(&engine, job).await;
+    let (engine, job, segment) = planned(&fixture).await;
     let stalled = page(&engine, &segment, segment.state.clone()).await;
 
     fixture.expire("windlass_segments").await;
@@ -80,16 +48,12 @@ pub(crate) async fn a_page_is_refused_as_soon_as_another_has_leased_the_segment(
 
     let first = page(&engine, &second, second.state.clone()).await;
     engine.store().commit_page(first).await.unwrap();
-    fixture.expire("windlass_segments").await;
-    let done = work(&engine, job).await;
-    whole(&fixture, &engine, done.id).await;
+    is_planned_by_another(&fixture, &engine, job).await;
 }
 
 /// A page whose answer was lost is sent again. It is accepted, and its chunks exist once.
 pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
-    fixture.visits(ROWS).await;
-    let engine = fixture.engine(&job(ADD, SMALL)).await;
-    let job = submit(&engine).await;
+    let (engine, job) = submitted(&fixture).await;
     let planned = plan(&engine, lease(&engine, job).await).await;
     for _ in 0..2 {
         engine.store().commit_page(planned.clone()).await.unwrap();
@@ -100,9 +64,7 @@ pub(crate) async fn a_page_sent_twice_is_planned_once(fixture: EngineFixture) {
         engine.store().commit_page(first.clone()).await.unwrap();
     }
     assert_eq!(chunks(&engine, job).await.len(), CHUNKS_PER_PAGE as usize);
-    fixture.expire("windlass_segments").await;
-    let done = work(&engine, job).await;
-    whole(&fixture, &engine, done.id).await;
+    is_planned_by_another(&fixture, &engine, job).await;
 }
 
 on_each!(
@@ -112,6 +74,43 @@ on_each!(
     a_page_is_refused_as_soon_as_another_has_leased_the_segment,
     a_page_sent_twice_is_planned_once,
 );
+
+/// A submitted job, of which nothing is planned.
+async fn submitted(fixture: &EngineFixture) -> (Engine, JobId) {
+    fixture.visits(ROWS).await;
+    let engine = fixture.engine(&job(ADD, SMALL)).await;
+    let job = submit(&engine).await;
+    (engine, job)
+}
+
+/// A job with one planned segment, which is leased.
+async fn planned(fixture: &EngineFixture) -> (Engine, JobId, LeasedSegment) {
+    let (engine, job) = submitted(fixture).await;
+    let planned = plan(&engine, lease(&engine, job).await).await;
+    engine.store().commit_page(planned).await.unwrap();
+    let segment = lease(&engine, job).await;
+    (engine, job, segment)
+}
+
+/// Asserts that another worker completes the job after the lease has expired, and that the late page is refused.
+async fn is_refused_after_another(
+    fixture: &EngineFixture,
+    engine: &Engine,
+    job: JobId,
+    late: Page,
+) {
+    fixture.expire("windlass_segments").await;
+    let done = work(engine, job).await;
+    assert!(matches!(engine.store().commit_page(late).await, Err(StoreError::LeaseLost)));
+    whole(fixture, engine, done.id).await;
+}
+
+/// Asserts that another worker completes the job after the lease has expired.
+async fn is_planned_by_another(fixture: &EngineFixture, engine: &Engine, job: JobId) {
+    fixture.expire("windlass_segments").await;
+    let done = work(engine, job).await;
+    whole(fixture, engine, done.id).await;
+}
 
 async fn lease(engine: &Engine, job: JobId) -> LeasedSegment {
     let leased = engine.store().lease_segments(&by_hand(job), 1).await.unwrap();

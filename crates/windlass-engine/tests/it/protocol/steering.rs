@@ -196,14 +196,7 @@ async fn failing(fixture: &EngineFixture, failures: &str) -> Engine {
 
 /// Every item takes a permit.
 async fn metered(fixture: &EngineFixture, permits: &Arc<Semaphore>, more: &str) -> Engine {
-    let permits = permits.clone();
-    let handler = move |visit: Visit, _| {
-        let permits = permits.clone();
-        async move {
-            permits.acquire().await.unwrap().forget();
-            visit.done()
-        }
-    };
+    let handler = crate::protocol::common::metered(permits);
     fixture.builder(&job(HANDLER, more)).handler("work", handler).connect().await.unwrap()
 }
 

@@ -24,14 +24,12 @@ impl Outage {
         let server = Arc::new(PostgresServer::start(Default::default()));
         let app = TestDatabase::Postgres(server.database().await);
         let proxy = Proxy::start(server.addr()).await;
-        let again = server.clone();
-        let (stop, start) =
-            (Box::new(move || server.stop_immediate()), Box::new(move || again.start_again()));
+        let (again, fixture) = (server.clone(), EngineFixture::postgres().await);
         Outage {
-            fixture: EngineFixture { app, ..EngineFixture::postgres().await },
+            fixture: EngineFixture { app, ..fixture },
             proxy,
-            stop,
-            start,
+            stop: Box::new(move || server.stop_immediate()),
+            start: Box::new(move || again.start_again()),
         }
     }
 
@@ -39,15 +37,10 @@ impl Outage {
         let server = Arc::new(MariaServer::start());
         let app = TestDatabase::Mariadb(server.database().await);
         let proxy = Proxy::start_mysql(server.addr()).await;
-        let again = server.clone();
-        let (stop, start) =
-            (Box::new(move || server.stop_immediate()), Box::new(move || again.start_again()));
-        Outage {
-            fixture: EngineFixture { app, ..EngineFixture::sqlite().await },
-            proxy,
-            stop,
-            start,
-        }
+        let fixture = EngineFixture { app, ..EngineFixture::sqlite().await };
+        let (stop, start) = (server.clone(), server);
+        let (stop, start) = (move || stop.stop_immediate(), move || start.start_again());
+        Outage { fixture, proxy, stop: Box::new(stop), start: Box::new(start) }
     }
 
     /// `JOB` on the server with one chunk per row, and `OTHER` on a SQLite file.
@@ -62,15 +55,21 @@ impl Outage {
         let connections = format!("[connections.other]\nurl = \"{url}\"\n");
         let app = self.proxy.url_via(&self.fixture.app.url());
         let toml = toml(&app, &self.fixture.store.url(), &format!("{connections}{jobs}{others}"));
-        let permits = permits.clone();
-        let handler = move |visit: Visit, _| {
-            let permits = permits.clone();
-            async move {
-                permits.acquire().await.unwrap().forget();
-                visit.done()
-            }
-        };
-        builder(&toml).handler("work", handler).connect().await.unwrap()
+        builder(&toml).handler("work", metered(permits)).connect().await.unwrap()
+    }
+
+    /// Works a job, and stops the server when this many rows are done and the slots wait in a handler.
+    async fn begin_in_the_middle(&self, done: usize) -> (Engine, JobId, Working) {
+        self.fixture.visits(ROWS).await;
+        let permits = Arc::new(Semaphore::new(done));
+        let engine = self.engine(&permits).await;
+        let job = submit(&engine).await;
+        let worker = Working::start(&engine, "worker", SLOTS);
+        let waits = async || permits.available_permits() == 0;
+        eventually("the slots wait in a handler", PATIENCE, waits).await;
+        (self.stop)();
+        permits.add_permits(10_000);
+        (engine, job, worker)
     }
 
     /// How often chunks of a job were leased.
@@ -95,15 +94,7 @@ fn is_unavailable(job: &Job) -> bool {
 /// The server stops in the middle of a job of many chunks.
 async fn nothing_is_leased_while_the_server_is_down(outage: Outage) {
     let fixture = &outage.fixture;
-    fixture.visits(ROWS).await;
-    let permits = Arc::new(Semaphore::new(50));
-    let engine = outage.engine(&permits).await;
-    let job = submit(&engine).await;
-    let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
-        .await;
-    (outage.stop)();
-    permits.add_permits(10_000);
+    let (engine, job, worker) = outage.begin_in_the_middle(50).await;
 
     let handed_back = async || {
         let job = engine.job(job).await.unwrap();
@@ -168,15 +159,7 @@ async fn nothing_is_planned_while_the_server_is_down(outage: Outage) {
 
 /// The server is down when its job is cancelled.
 async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
-    outage.fixture.visits(ROWS).await;
-    let permits = Arc::new(Semaphore::new(20));
-    let engine = outage.engine(&permits).await;
-    let job = submit(&engine).await;
-    let worker = Working::start(&engine, "worker", SLOTS);
-    eventually("the slots wait in a handler", PATIENCE, async || permits.available_permits() == 0)
-        .await;
-    (outage.stop)();
-    permits.add_permits(10_000);
+    let (engine, job, worker) = outage.begin_in_the_middle(20).await;
     let says = async || is_unavailable(&engine.job(job).await.unwrap());
     eventually("the job shows why it waits", PATIENCE, says).await;
     engine.store().cancel(job).await.unwrap();
@@ -194,27 +177,20 @@ async fn a_cancelled_job_ends_when_the_server_is_up_again(outage: Outage) {
     worker.stop().await;
 }
 
-#[tokio::test]
-async fn nothing_is_leased_while_postgres_is_down() {
-    nothing_is_leased_while_the_server_is_down(Outage::postgres().await).await;
+/// Tests on a server: the name of each test, its function, and the server.
+macro_rules! on_outage {
+    ($($name:ident: $promise:ident, $server:ident;)+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            $promise(Outage::$server().await).await;
+        })+
+    };
 }
 
-#[tokio::test]
-async fn nothing_is_leased_while_mariadb_is_down() {
-    nothing_is_leased_while_the_server_is_down(Outage::mariadb().await).await;
-}
-
-#[tokio::test]
-async fn nothing_is_planned_while_postgres_is_down() {
-    nothing_is_planned_while_the_server_is_down(Outage::postgres().await).await;
-}
-
-#[tokio::test]
-async fn nothing_is_planned_while_mariadb_is_down() {
-    nothing_is_planned_while_the_server_is_down(Outage::mariadb().await).await;
-}
-
-#[tokio::test]
-async fn a_cancelled_job_ends_when_postgres_is_up_again() {
-    a_cancelled_job_ends_when_the_server_is_up_again(Outage::postgres().await).await;
+on_outage! {
+    nothing_is_leased_while_postgres_is_down: nothing_is_leased_while_the_server_is_down, postgres;
+    nothing_is_leased_while_mariadb_is_down: nothing_is_leased_while_the_server_is_down, mariadb;
+    nothing_is_planned_while_postgres_is_down: nothing_is_planned_while_the_server_is_down, postgres;
+    nothing_is_planned_while_mariadb_is_down: nothing_is_planned_while_the_server_is_down, mariadb;
+    a_cancelled_job_ends_when_postgres_is_up_again: a_cancelled_job_ends_when_the_server_is_up_again, postgres;
 }

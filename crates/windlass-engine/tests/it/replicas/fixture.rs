@@ -84,6 +84,14 @@ impl ReplicaFixture {
         Reads { primary: of(&self.primary), replicas: self.replicas.iter().map(of).collect() }
     }
 
+    /// A table on a primary and its replicas, and an engine that has read from all of them.
+    pub(crate) async fn warmed(rows: i64, replicas: usize, lag: &str) -> (ReplicaFixture, Engine) {
+        let fixture = ReplicaFixture::new(rows, replicas).await;
+        let engine = fixture.engine(lag, MAP).await;
+        fixture.warm(&engine).await;
+        (fixture, engine)
+    }
+
     /// Runs `JOB` on the replicas: the first read starts their probes.
     pub(crate) async fn warm(&self, engine: &Engine) {
         let job = run(engine).await;

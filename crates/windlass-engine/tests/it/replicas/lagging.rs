@@ -1,12 +1,10 @@
 //! A replica that does not replay is not read, and is read again when it has caught up.
 
-use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, run, serving};
+use crate::replicas::fixture::{Reads, ReplicaFixture, run, serving};
 
 #[tokio::test]
 async fn a_lagging_replica_is_not_read_until_it_has_caught_up() {
-    let fixture = ReplicaFixture::new(100, 1).await;
-    let engine = fixture.engine("1s", MAP).await;
-    fixture.warm(&engine).await;
+    let (fixture, engine) = ReplicaFixture::warmed(100, 1, "1s").await;
     let copy = fixture.copy(0);
     copy.run("SELECT pg_wal_replay_pause()").await;
     fixture.app.run("INSERT INTO visits VALUES (101, 1.01, 0, 'late')").await;

@@ -7,9 +7,7 @@ use windlass_testkit::free_port;
 
 #[tokio::test]
 async fn maps_are_distributed_over_the_replicas() {
-    let fixture = ReplicaFixture::new(400, 2).await;
-    let engine = fixture.engine("1h", MAP).await;
-    fixture.warm(&engine).await;
+    let (fixture, engine) = ReplicaFixture::warmed(400, 2, "1h").await;
     let job = run(&engine).await;
     let Reads { primary, replicas } = fixture.read_by(&engine, job.id).await;
     assert_eq!(primary, 0);
@@ -19,9 +17,7 @@ async fn maps_are_distributed_over_the_replicas() {
 
 #[tokio::test]
 async fn connections_to_a_replica_are_limited_with_many_workers() {
-    let fixture = ReplicaFixture::new(400, 1).await;
-    let engine = fixture.engine("1h", MAP).await;
-    fixture.warm(&engine).await;
+    let (fixture, engine) = ReplicaFixture::warmed(400, 1, "1h").await;
     // All queries wait at the gate, so all opened connections stay open.
     let copy = fixture.copy(0);
     let gate = copy.client().await;

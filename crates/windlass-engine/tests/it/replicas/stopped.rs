@@ -1,6 +1,6 @@
 //! A replica that is stopped during a read, and started again while the job runs.
 
-use crate::replicas::fixture::{MAP, PATIENCE, ReplicaFixture, completed, serving, start, submit};
+use crate::replicas::fixture::{PATIENCE, ReplicaFixture, completed, serving, start, submit};
 use tokio_postgres::Client;
 use windlass_testkit::{Database, eventually};
 
@@ -20,9 +20,7 @@ async fn query_waits(database: &Database) {
 
 #[tokio::test]
 async fn a_replica_stopped_during_a_read_serves_again_after_its_restart() {
-    let fixture = ReplicaFixture::new(500, 1).await;
-    let engine = fixture.engine("10s", MAP).await;
-    fixture.warm(&engine).await;
+    let (fixture, engine) = ReplicaFixture::warmed(500, 1, "10s").await;
     let _on_replica = close(&fixture.copy(0), 7).await;
     let on_primary = close(&fixture.app, 8).await;
     let id = submit(&engine).await;

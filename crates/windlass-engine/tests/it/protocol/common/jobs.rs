@@ -1,5 +1,6 @@
 //! Job types, workers, manually leased chunks, and queries of jobs.
 
+use super::EngineFixture;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -164,6 +165,20 @@ pub(crate) struct ByHand {
 }
 
 impl ByHand {
+    /// Plans a job over this many visits and leases its first chunk.
+    pub(crate) async fn new(
+        fixture: &EngineFixture,
+        rows: i64,
+        jobs: &str,
+    ) -> (Engine, JobId, ByHand) {
+        fixture.visits(rows).await;
+        let engine = fixture.engine(jobs).await;
+        let job = submit(&engine).await;
+        plan_job(&engine, job).await;
+        let by_hand = ByHand::lease(&engine, job).await;
+        (engine, job, by_hand)
+    }
+
     /// Leases the next chunk of a planned job.
     pub(crate) async fn lease(engine: &Engine, job: JobId) -> ByHand {
         let leased = engine.store().lease_chunks(&by_hand(job), 1).await.unwrap();

@@ -8,7 +8,7 @@ FROM (
         row_number() OVER (PARTITION BY l.subject ORDER BY j.priority DESC, j.created_at, j.id, c.number)
             AS place
     FROM windlass_controls l
-    JOIN windlass_jobs j ON l.subject IN (j.job_type, j.id::text)
+    JOIN windlass_jobs j ON l.subject IN (j.job_type, CAST(j.id AS text))
     JOIN windlass_chunks c ON c.job_id = j.id AND c.status = 'PROCESSING'
     WHERE coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
         AND j.status IN ('QUEUED', 'PROCESSING')

@@ -1,5 +1,0 @@
--- Reads the status and lease of a chunk, to distinguish a repeated call from one whose lease is
--- lost.
--- Lock: the write transaction.
--- Index: the primary key.
-SELECT status, epoch, nonce, lost FROM windlass_chunks WHERE job_id = ?1 AND number = ?2

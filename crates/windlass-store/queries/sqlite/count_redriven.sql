@@ -1,4 +1,0 @@
--- Counts the letters that name a redrive.
--- Lock: the write transaction.
--- Index: windlass_dead_letters_redrive.
-SELECT count(*) AS letters FROM windlass_dead_letters WHERE redrive_job = ?1

@@ -1,4 +1,0 @@
--- Deletes the parts of a job.
--- Lock: the write transaction.
--- Index: the primary key.
-DELETE FROM windlass_parts WHERE job_id = ?1

@@ -1,4 +1,0 @@
--- Reads the identity of this store.
--- Lock: none.
--- Index: none; the table has one row.
-SELECT id FROM windlass_store
