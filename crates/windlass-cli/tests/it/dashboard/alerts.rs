@@ -11,24 +11,15 @@ async fn an_alert_is_acknowledged_on_the_overview() {
     let data = wallets().await;
     let config = take("") + "\n[alerts]\ndead_letters = 1\n" + &auth();
     let mut server = TestServer::with(CliSandbox::on(&data, &config), 2).await;
-    let (chief, viewer) = (token("eve", "chief"), token("vic", "viewer"));
+    let chief = token("eve", "chief");
     server.token(&chief);
     let id = server.submit(json!({"jobType": "TAKE"})).await;
     server.until(&id, "COMPLETED").await;
     let browser = Browser::start(&server.url).await;
-    let sign_in = async |token: &str| {
-        browser.open("/sign-in").await;
-        browser.fill("token", token).await;
-        browser.go("Sign in").await;
-    };
     let message = "TAKE has 2 dead letters, above the limit of 1";
-    sign_in(&viewer).await;
-    browser.open("/alerts").await;
-    browser.sees(message).await;
-    assert!(!browser.offers("Acknowledge").await, "a viewer may not");
-    browser.go("Sign out").await;
-
-    sign_in(&chief).await;
+    browser.open("/sign-in").await;
+    browser.fill("token", &chief).await;
+    browser.go("Sign in").await;
     browser.open("/").await;
     browser.sees(message).await;
     browser.go("Acknowledge").await;

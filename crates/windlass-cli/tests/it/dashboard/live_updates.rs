@@ -83,7 +83,7 @@ async fn a_chunk_is_opened_and_a_job_cancelled() {
     assert_eq!(browser.run(cells).await, json!(40));
     browser.run("document.querySelector('.cells .cell').click()").await;
     browser.sees("Chunk 0").await;
-    browser.sees("Records").await;
+    browser.sees("Keys").await;
     browser.press("Cancel…").await;
     browser.go("Cancel job").await;
     browser.sees("Cancelled").await;

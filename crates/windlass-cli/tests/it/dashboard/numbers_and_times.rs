@@ -20,7 +20,7 @@ while (walker.nextNode()) {
     if (boxes.length === 0) continue;
     const box = boxes[0];
     const scrolls = node.parentElement.closest(".scroll");
-    const around = node.parentElement.closest(".figure, .card, td, dd, section, p").getBoundingClientRect();
+    const around = node.parentElement.closest(".figure, .card, td, dd, section, p, main").getBoundingClientRect();
     if (boxes.length > 1) broken.push("in two lines: " + match[0]);
     else if (box.right > around.right + 1) broken.push("overflows its element: " + match[0]);
     else if (!scrolls && box.right > innerWidth) broken.push("overflows the window: " + match[0]);
@@ -64,20 +64,20 @@ async fn huge_numbers_are_never_broken_or_cut_off() {
 #[tokio::test]
 async fn times_are_in_the_time_zone_of_the_viewer() {
     let (_data, server, id) = server_with_dead_letters().await;
+    let browser = Browser::in_time_zone(&server.url, "Asia/Tokyo").await;
+    browser.open("/").await;
+    browser.sees("Times are in Asia/Tokyo.").await;
     let store = rusqlite::Connection::open(server.sandbox.path("windlass.db")).unwrap();
     // 2026-01-31 20:12:07 UTC is the next day in Tokyo.
     let at = "UPDATE windlass_jobs SET created_at = 1769890327000";
     store.execute(at, []).unwrap();
     drop(store);
-    let browser = Browser::in_time_zone(&server.url, "Asia/Tokyo").await;
     browser.open(&format!("/jobs/{id}")).await;
     browser.sees("2026-02-01 05:12:07 GMT+9").await;
     let tooltip =
         "return [...document.querySelectorAll('time[data-style]')].map(time => time.title)";
     let tooltips = browser.run(tooltip).await;
     assert!(tooltips.as_array().unwrap().contains(&json!("2026-01-31 20:12:07 UTC")), "{tooltips}");
-    browser.open("/").await;
-    browser.sees("Times are in Asia/Tokyo.").await;
     // Without the script the times are UTC.
     let page = server.get(&format!("/jobs/{id}")).await.text;
     assert!(page.contains("2026-01-31 20:12:07 UTC</time>"), "{page}");
