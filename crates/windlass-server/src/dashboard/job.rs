@@ -309,7 +309,7 @@ pub(super) async fn audit(
         @match verdict {
             Verdict::Proven => p.proven { span.badge.completed { "Proven" } " No record was missed or processed twice." }
             Verdict::NotProven => p.proven { span.badge.failed { "Not proven" } " These findings contradict it:" }
-            Verdict::CannotBeJudged => p.proven { span.badge.paused { "Cannot be judged" } " These checks were not possible:" }
+            _ => p.proven { span.badge.paused { "Cannot be judged" } " These checks were not possible:" }
         }
         @if verdict != Verdict::Proven {
             ul { @for reason in findings.iter().chain(&not_judged) { li { (reason) } } }
