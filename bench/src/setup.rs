@@ -125,7 +125,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a worker with `slots` slots.
     pub(crate) fn start(engine: &Engine, slots: usize) -> Running {
-        let options = Options { slots, ..Options::default() };
+        let options = Options::default().with_slots(slots);
         let (worker, handle) = Worker::new(engine.clone(), options);
         Running { handle, task: tokio::spawn(worker.run()) }
     }

@@ -5,6 +5,14 @@ use crate::ledger::item_key;
 use windlass_core::{Change, ChunkId, Insert, Key, Row, Value};
 
 /// A row that an item emitted.
+///
+/// ```
+/// use windlass_connectors::{Emitted, EmittedCursor};
+///
+/// let cursor = EmittedCursor { chunk: 0, item_key: "[1]".to_owned(), seq: 0 };
+/// let row = Emitted { cursor, fields: r#"{"total": 7}"#.to_owned() };
+/// assert!(row.cursor > EmittedCursor::default());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emitted {
     /// Its position in the job's output.

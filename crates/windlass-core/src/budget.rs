@@ -6,6 +6,13 @@ use serde::{Serialize, Serializer};
 /// `failures = { budget = "0.01%", on_exceeded = "pause" }`
 ///
 /// By default a job is paused when more than 1 % of its items and more than 100 items are dead letters.
+///
+/// ```
+/// use windlass_core::{Budget, Failures, OnExceeded};
+///
+/// let failures = Failures { budget: Budget::Share(0.001), on_exceeded: OnExceeded::Pause };
+/// assert_eq!(failures.budget.allowance(1_000_000), 1000);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failures {
@@ -18,6 +25,12 @@ pub struct Failures {
 }
 
 /// What a job does when its failure budget is exceeded.
+///
+/// ```
+/// use windlass_core::OnExceeded;
+///
+/// assert_eq!(OnExceeded::default(), OnExceeded::Pause);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnExceeded {
@@ -29,6 +42,13 @@ pub enum OnExceeded {
 }
 
 /// A share of the planned items, or a count.
+///
+/// ```
+/// use windlass_core::Budget;
+///
+/// assert_eq!(Budget::Count(5).allowance(1_000_000), 5);
+/// assert_eq!(Budget::Share(0.01).allowance(1_000_000), 10_000);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
     /// A number of dead letters.

@@ -7,6 +7,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The verified claims of a submitter. A claim with several values means any of them.
+///
+/// ```
+/// use windlass_core::{Claims, Value};
+///
+/// let claims = Claims::from([("county".to_owned(), vec![Value::from("Kent"), Value::from("Essex")])]);
+/// assert_eq!(claims["county"].len(), 2);
+/// ```
 pub type Claims = BTreeMap<String, Vec<Value>>;
 
 /// The value of a claim that restricts nothing. Only configuration and operators may use it: the server
@@ -51,6 +58,9 @@ pub struct Identity {
 impl Identity {
     /// Refuses a caller whose claims do not cover those of a job, for the claims that its job type
     /// filters by. A claim that the caller does not have is covered only for an operator.
+    ///
+    /// # Errors
+    /// The first claim that the caller lacks, or whose values do not cover those of the job.
     pub fn check_covers(
         &self,
         job: &Identity,

@@ -11,6 +11,13 @@ use std::time::Duration;
 
 /// The definition of a job type. A job runs by the definition that it was submitted with.
 /// [`JobType::builder`] makes one in code.
+///
+/// ```
+/// use windlass_core::JobType;
+///
+/// let job_type = JobType::builder("REFRESH").connection("app").table("visits").sql("UPDATE visits SET seen = true WHERE {chunk}").into_job_type();
+/// assert_eq!(job_type.name, "REFRESH");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -124,6 +131,14 @@ pub struct Source {
 }
 
 /// How the source is split into chunks, leased and committed.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_core::ChunkOptions;
+///
+/// let chunks = ChunkOptions { items: Some(500), ..ChunkOptions::default() };
+/// assert_eq!(chunks.lease, Duration::from_secs(30));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkOptions {

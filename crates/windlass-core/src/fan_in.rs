@@ -4,6 +4,13 @@ use crate::{JobType, StepKind, Template};
 use serde::{Deserialize, Serialize};
 
 /// `report = { to = "file:reports/{job_type}/{date}.parquet" }`
+///
+/// ```
+/// use windlass_core::Report;
+///
+/// let report = Report::to("file:reports/{date}.csv").without_page();
+/// assert!(!report.page);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
@@ -43,6 +50,13 @@ impl Load {
 }
 
 /// `load = { connection = "warehouse", table = "daily_report", replace = ["date"] }`
+///
+/// ```
+/// use windlass_core::Load;
+///
+/// let load = Load::into_table("warehouse", "daily_report", ["date"]);
+/// assert_eq!(load.replace, ["date"]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {

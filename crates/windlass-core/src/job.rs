@@ -7,6 +7,14 @@ use std::collections::BTreeMap;
 
 /// The id of a job: a UUID of version 7, so that ids sort by age, and jobs of a new store never match old
 /// ledger rows.
+///
+/// ```
+/// use windlass_core::JobId;
+///
+/// let id: JobId = "0198c0dd-5a2b-7c11-9d0e-3f2a91c4e5d6".parse()?;
+/// assert_eq!(id.get_version_num(), 7);
+/// # Ok::<(), uuid::Error>(())
+/// ```
 pub type JobId = uuid::Uuid;
 
 /// The id of a chunk: its job and its number, counted from 0 without gaps.
@@ -25,6 +33,17 @@ impl std::fmt::Display for ChunkId {
 }
 
 /// One run of a job type, as the CLI and the API show it.
+///
+/// ```
+/// use windlass_core::{Job, JobStatus};
+///
+/// fn summary(job: &Job) -> String {
+///     match job.status {
+///         JobStatus::Failed => format!("failed: {}", job.error.as_deref().unwrap_or_default()),
+///         status => format!("{status}: {} of {} items", job.items.done(), job.items.total),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -140,6 +159,13 @@ impl Job {
 }
 
 /// The items of a job. Chunks in progress count as far as they are committed.
+///
+/// ```
+/// use windlass_core::ItemCounts;
+///
+/// let items = ItemCounts { total: 5, processed: 2, skipped: 1, dead: 1, conflicts: 0 };
+/// assert_eq!(items.done(), 4);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ItemCounts {
@@ -163,6 +189,13 @@ impl ItemCounts {
 }
 
 /// The chunks of a job by status.
+///
+/// ```
+/// use windlass_core::ChunkCounts;
+///
+/// let chunks = ChunkCounts { total: 4, completed: 3, failed: 1, ..ChunkCounts::default() };
+/// assert_eq!(chunks.pending, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChunkCounts {

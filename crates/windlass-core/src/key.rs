@@ -4,6 +4,14 @@ use crate::Value;
 use serde::{Deserialize, Serialize};
 
 /// A record's key: the values of the key columns, in the order the job type names them.
+///
+/// ```
+/// use windlass_core::{Key, Value};
+///
+/// let key = Key(vec![Value::from(7), Value::from("Kent")]);
+/// assert_eq!(key.to_id(), serde_json::json!([7, "Kent"]));
+/// assert_eq!(Key::from_id(key.to_id()), key);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Key(pub Vec<Value>);

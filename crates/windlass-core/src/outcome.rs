@@ -34,6 +34,14 @@ impl Outcome {
 }
 
 /// The effects of one item, committed in one transaction with the ledger.
+///
+/// ```
+/// use windlass_core::{Change, Value};
+///
+/// let change = Change::default().set("balance", 7).insert("log", [("text", Value::from("raised"))]);
+/// assert_eq!(change.update["balance"], Value::from(7));
+/// assert!(!change.is_empty());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Changed columns, written back to the item's record under the guard.
@@ -81,6 +89,13 @@ impl From<Change> for Outcome {
 }
 
 /// `{table, rows}` of an `insert`.
+///
+/// ```
+/// use windlass_core::{Change, Value};
+///
+/// let change = Change::default().insert("log", [("text", Value::from("raised"))]);
+/// assert_eq!(change.insert[0].table, "log");
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Insert {
@@ -150,6 +165,14 @@ impl<E: std::error::Error> From<E> for ItemError {
 }
 
 /// The number of items by outcome, stored in the ledger, the chunk and the job.
+///
+/// ```
+/// use windlass_core::Counts;
+///
+/// let mut counts = Counts { read: 3, processed: 2, dead: 1, ..Counts::default() };
+/// counts += Counts { read: 1, skipped: 1, ..Counts::default() };
+/// assert!(counts.add_up());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -3,6 +3,12 @@
 use serde::Serialize;
 
 /// The kind of a problem. Each code has a section in `docs/errors.md`.
+///
+/// ```
+/// use windlass_core::problem::Code;
+///
+/// assert_eq!(Code::Request.as_str(), "WL0003");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
     /// The configuration cannot be read.

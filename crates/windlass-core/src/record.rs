@@ -9,6 +9,14 @@ use std::sync::Arc;
 pub type Columns = Arc<[String]>;
 
 /// One record of the source. Cheap to clone: steps, write-back and dead letters share one copy.
+///
+/// ```
+/// use windlass_core::{Record, Value};
+///
+/// let columns = vec!["id".to_owned(), "name".to_owned()].into();
+/// let record = Record::new(columns, vec![Value::from(1), Value::from("Ada")]);
+/// assert_eq!(record.get("name"), Some(&Value::from("Ada")));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     columns: Columns,

@@ -8,6 +8,13 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
 /// A request for one job. Only `jobType` is required.
+///
+/// ```
+/// use windlass_core::Request;
+///
+/// let request = Request::new("REPORT").with_param("month", "2025-01").with_priority(8);
+/// assert_eq!(request.job_type, "REPORT");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -175,6 +182,9 @@ impl Request {
     }
 
     /// Refuses a request with more in it than is allowed, before anything is looked up.
+    ///
+    /// # Errors
+    /// The first field that has too many entries or too many bytes.
     pub fn check_limits(&self) -> Result<(), Problem> {
         let refuse = |field: String, got: usize, most: usize, unit: &str| {
             let detail = format!("has {got} {unit}; at most {most}");

@@ -4,6 +4,15 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// `retention = { chunks = "7d", jobs = "90d", dead_letters = "1y" }`
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_core::Retention;
+///
+/// let week = Duration::from_secs(7 * 24 * 3600);
+/// assert_eq!(Retention::default().chunks, week);
+/// assert_eq!(Retention::of(week).dead_letters, Some(week));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {

@@ -4,6 +4,15 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// `retry = { attempts = 3, backoff = "1s", factor = 2.0, max = "1m" }`
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_core::RetryPolicy;
+///
+/// let retry = RetryPolicy { attempts: 4, ..RetryPolicy::default() };
+/// assert_eq!(retry.wait_after(3), Some(Duration::from_secs(4)));
+/// assert_eq!(retry.wait_after(4), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {

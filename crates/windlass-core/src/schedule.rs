@@ -11,6 +11,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// `schedule = { cron = "0 3 * * *", timezone = "Asia/Tokyo", … }`
+///
+/// ```
+/// use windlass_core::Schedule;
+///
+/// let schedule: Schedule = serde_json::from_str(r#"{"cron": "0 3 * * *", "timezone": "Asia/Tokyo"}"#)?;
+/// assert_eq!(schedule.timezone.name(), "Asia/Tokyo");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ScheduleDefinition))]
 #[serde(deny_unknown_fields)]

@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A secret of the configuration. It is printed as `…` and serialized as an empty string.
+///
+/// ```
+/// use windlass_core::Secret;
+///
+/// let secret = Secret::from("hush".to_owned());
+/// assert_eq!(format!("{secret:?}"), "…");
+/// assert_eq!(secret.expose(), "hush");
+/// ```
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);

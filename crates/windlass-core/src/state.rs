@@ -42,6 +42,13 @@ macro_rules! status {
 
 status! {
     /// The status of a job.
+    ///
+    /// ```
+    /// use windlass_core::JobStatus;
+    ///
+    /// assert!(JobStatus::Completed.is_final());
+    /// assert_eq!("PAUSED".parse::<JobStatus>().unwrap(), JobStatus::Paused);
+    /// ```
     JobStatus {
         /// Submitted and not planned yet.
         Queued = "QUEUED",
@@ -73,6 +80,12 @@ status! {
 
 status! {
     /// The status of a chunk. Segments have the same.
+    ///
+    /// ```
+    /// use windlass_core::ChunkStatus;
+    ///
+    /// assert_eq!(ChunkStatus::Pending.as_str(), "PENDING");
+    /// ```
     ChunkStatus {
         /// Waiting to be leased.
         Pending = "PENDING",
@@ -89,6 +102,12 @@ status! {
 
 status! {
     /// The status of a dead letter.
+    ///
+    /// ```
+    /// use windlass_core::DeadLetterStatus;
+    ///
+    /// assert_eq!("new".parse::<DeadLetterStatus>().unwrap(), DeadLetterStatus::New);
+    /// ```
     DeadLetterStatus {
         /// Open: neither redriven nor ignored.
         New = "new",

@@ -27,6 +27,13 @@ pub struct Step {
 }
 
 /// The kinds of step.
+///
+/// ```
+/// use windlass_core::StepKind;
+///
+/// assert_eq!(StepKind::Sql("UPDATE visits SET seen = true WHERE {chunk}".to_owned()).field(), "step.sql");
+/// assert!(!StepKind::Refresh.makes_parts());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepKind {
     /// Write each record back unchanged, with its version raised by one if it has one.
@@ -47,6 +54,18 @@ pub enum StepKind {
 }
 
 /// `export = { to = "s3://bucket/{job_id}/", format = "parquet", columns = [...] }`
+///
+/// ```
+/// use windlass_core::Export;
+///
+/// let export = Export {
+///     to: "file:exports/{job_id}/".to_owned(),
+///     format: "parquet".to_owned(),
+///     columns: vec!["id".to_owned(), "amount".to_owned()],
+///     compression: None,
+/// };
+/// assert_eq!(export.format, "parquet");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
@@ -78,6 +97,12 @@ pub struct Endpoint {
 }
 
 /// What happens when another writer changed the record.
+///
+/// ```
+/// use windlass_core::OnConflict;
+///
+/// assert_eq!(OnConflict::default(), OnConflict::Retry);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnConflict {

@@ -7,6 +7,14 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 /// the database; the type of the column tells how to read them.
 ///
 /// Two values are equal if databases consider them equal: NaN equals NaN, and 0 equals -0.
+///
+/// ```
+/// use windlass_core::Value;
+///
+/// assert_eq!(Value::from(7), Value::Int(7));
+/// assert_eq!(Value::from("Kent").to_json(), serde_json::json!("Kent"));
+/// assert!(Value::Null.is_null());
+/// ```
 #[derive(Clone, Debug)]
 pub enum Value {
     /// SQL `NULL`.

@@ -165,6 +165,9 @@ impl Engine {
 
     /// The rows that a job's items emitted and that are committed, or those of its result where it
     /// has one, in order after the cursor.
+    ///
+    /// # Errors
+    /// There is no such job, or its output cannot be read.
     pub async fn output(
         &self,
         job: JobId,
@@ -187,6 +190,9 @@ impl Engine {
     }
 
     /// The result of a job whose parts are merged, where it is there.
+    ///
+    /// # Errors
+    /// There is no such job, or its result cannot be read.
     pub async fn result(&self, job: JobId) -> Result<Option<JobResult>> {
         // It is about to be removed.
         if self.shared.store.status(job).await? == Some(JobStatus::Cancelled) {

@@ -9,9 +9,23 @@ use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
 /// The result of a call to the engine.
+///
+/// ```
+/// async fn connect(config: windlass_core::Config) -> windlass_engine::Result<windlass_engine::Engine> {
+///     windlass_engine::Engine::builder(config).connect().await
+/// }
+/// ```
 pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// An engine error.
+///
+/// ```
+/// use windlass_engine::EngineError;
+///
+/// fn is_user_error(error: &EngineError) -> bool {
+///     matches!(error, EngineError::Problem(_))
+/// }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {

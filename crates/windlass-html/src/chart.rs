@@ -2,7 +2,8 @@
 //! while the drawing is stretched to the page. The stylesheet replaces each colour by the one of its
 //! scheme, light or dark; without a stylesheet they are the light ones.
 
-use crate::format::number;
+use crate::format::{TimeStyle, absolute, machine_time, number};
+use chrono::{DateTime, Utc};
 use maud::{Markup, PreEscaped, html};
 use plotters::coord::ranged1d::Ranged;
 use plotters::coord::types::RangedCoordf64;
@@ -10,12 +11,49 @@ use plotters::prelude::*;
 
 /// A bar of stacked parts, each with the name of its colour.
 pub struct Bar {
-    /// The tooltip.
+    /// The tooltip, after the label.
     pub title: String,
     /// The label below the bar, shown if there is space.
-    pub label: String,
+    pub label: BarLabel,
     /// From bottom to top.
     pub parts: Vec<(&'static str, f64)>,
+}
+
+/// The label of a bar.
+pub enum BarLabel {
+    /// A text, which is not repeated in the tooltip.
+    Text(String),
+    /// A time. The dashboard shows it in the time zone of the viewer.
+    Time(DateTime<Utc>, TimeStyle),
+}
+
+impl BarLabel {
+    /// The label below the bar.
+    fn text(&self) -> String {
+        match self {
+            BarLabel::Text(text) => text.clone(),
+            BarLabel::Time(at, style) => style.utc(*at),
+        }
+    }
+
+    /// The time and style for the script of the dashboard.
+    fn time(&self) -> Option<(String, &'static str)> {
+        match self {
+            BarLabel::Text(_) => None,
+            BarLabel::Time(at, style) => Some((machine_time(*at), style.as_str())),
+        }
+    }
+}
+
+/// The tooltip of a bar.
+fn tooltip(bar: &Bar) -> Markup {
+    match &bar.label {
+        BarLabel::Text(_) => html! { title { (bar.title) } },
+        BarLabel::Time(at, _) => {
+            let rest = format!(": {}", bar.title);
+            html! { title data-at=(machine_time(*at)) data-style="full" data-rest=(rest) { (absolute(*at)) (rest) } }
+        }
+    }
 }
 
 /// The size of the drawing in its own units.
@@ -46,7 +84,6 @@ pub fn bars(bars: &[Bar], unit: &str, description: &str) -> Markup {
     let columns = bars.len().max(MIN_COLUMNS);
     let percent = |of: f64| format!("{:.2}%", of * 100.0);
     let step = f64::from(WIDTH) / columns as f64;
-    let label = |index: usize| bars.get(index).map_or("", |bar| &bar.label);
     html! {
         div.chart {
             div.unit { (unit) }
@@ -59,7 +96,7 @@ pub fn bars(bars: &[Bar], unit: &str, description: &str) -> Markup {
                 (PreEscaped(draw(bars, &lines, top, columns).unwrap_or_default()))
                 @for (index, bar) in bars.iter().enumerate() {
                     g {
-                        title { (bar.title) }
+                        (tooltip(bar))
                         rect.hit x=(format!("{:.0}", index as f64 * step)) y="0"
                             width=(format!("{step:.0}")) height=(HEIGHT) {}
                     }
@@ -67,7 +104,10 @@ pub fn bars(bars: &[Bar], unit: &str, description: &str) -> Markup {
             }
             svg.labels aria-hidden="true" {
                 @for index in (0..LABELS).map(|part| part * columns / LABELS) {
-                    text x=(percent(index as f64 / columns as f64)) y="1em" { (label(index)) }
+                    @if let Some(bar) = bars.get(index) {
+                        @let (at, style) = bar.label.time().unzip();
+                        text x=(percent(index as f64 / columns as f64)) y="1em" data-at=[at] data-style=[style] { (bar.label.text()) }
+                    }
                 }
             }
         }
@@ -189,7 +229,7 @@ mod tests {
 
     fn bar(value: f64) -> Bar {
         let parts = vec![("completed", value), ("failed", 0.0)];
-        Bar { title: "<b>".to_owned(), label: "x".to_owned(), parts }
+        Bar { title: "<b>".to_owned(), label: BarLabel::Text("x".to_owned()), parts }
     }
 
     #[test]

@@ -2,9 +2,14 @@
 
 use maud::{Markup, html};
 
+/// A figure with more characters than this is shown smaller.
+const MAX_LARGE_CHARS: usize = 11;
+
 /// A large number with its name and an optional link. `tone` is the class of its colour.
 pub fn figure(name: &str, value: &str, tone: &str, link: Option<&str>) -> Markup {
-    let content = html! { span.value { (value) } span.name { (name) } };
+    // A number of many digits is smaller, so that it fits a narrow window in one line.
+    let is_long = value.chars().count() > MAX_LARGE_CHARS;
+    let content = html! { span.value.long[is_long] { (value) } span.name { (name) } };
     html! {
         @match link {
             Some(link) => a class=(format!("figure {tone}")) href=(link) { (content) },

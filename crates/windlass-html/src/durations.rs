@@ -1,6 +1,6 @@
 //! The histogram of chunk durations.
 
-use crate::chart::{Bar, bars};
+use crate::chart::{Bar, BarLabel, bars};
 use crate::components::empty_state;
 use crate::format::{count, millis};
 use maud::{Markup, html};
@@ -24,7 +24,11 @@ pub fn duration_chart(buckets: &[DurationBucket]) -> Markup {
     let bar = |from: i64, to: i64, range: String| {
         let chunks = within(from, to);
         let title = format!("{range}: {}", count(chunks, "chunk", "chunks"));
-        Bar { title, label: millis(from), parts: vec![("processing", chunks as f64)] }
+        Bar {
+            title,
+            label: BarLabel::Text(millis(from)),
+            parts: vec![("processing", chunks as f64)],
+        }
     };
     let mut columns: Vec<Bar> = (0..edges)
         .map(|index| (index * width, (index + 1) * width))

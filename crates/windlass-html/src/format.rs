@@ -72,13 +72,74 @@ pub fn time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
     } else {
         format!("{} ago", rough(now - at))
     };
-    let machine = at.to_rfc3339_opts(SecondsFormat::Secs, true);
-    html! { time datetime=(machine) title=(absolute(at)) { (relative) } }
+    html! { time datetime=(machine_time(at)) title=(absolute(at)) { (relative) } }
 }
 
 /// A time, both absolute and relative.
 pub fn full_time(at: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
-    html! { (absolute(at)) " (" (time(at, now)) ")" }
+    html! { (time_at(at, TimeStyle::Full)) " (" (time(at, now)) ")" }
+}
+
+/// How precisely a time is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeStyle {
+    /// `2026-01-31 03:12:07`
+    Full,
+    /// `31 Jan`
+    Day,
+    /// `Sat 31 Jan 03:12`
+    DayMinute,
+    /// `03:12`
+    Minute,
+    /// `03:12:07`
+    Second,
+    /// `03:12:07.125`
+    Millisecond,
+}
+
+impl TimeStyle {
+    /// The name that the script of the dashboard knows.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TimeStyle::Full => "full",
+            TimeStyle::Day => "day",
+            TimeStyle::DayMinute => "day-minute",
+            TimeStyle::Minute => "minute",
+            TimeStyle::Second => "second",
+            TimeStyle::Millisecond => "millisecond",
+        }
+    }
+
+    /// The time in UTC, without the name of the zone.
+    pub fn utc(self, at: DateTime<Utc>) -> String {
+        let format = match self {
+            TimeStyle::Full => "%Y-%m-%d %H:%M:%S",
+            TimeStyle::Day => "%d %b",
+            TimeStyle::DayMinute => "%a %d %b %H:%M",
+            TimeStyle::Minute => "%H:%M",
+            TimeStyle::Second => "%H:%M:%S",
+            TimeStyle::Millisecond => "%H:%M:%S%.3f",
+        };
+        at.format(format).to_string()
+    }
+}
+
+/// A time in UTC. The script of the dashboard shows it in the time zone of the viewer, and UTC in the
+/// tooltip.
+pub fn time_at(at: DateTime<Utc>, style: TimeStyle) -> Markup {
+    html! {
+        time datetime=(machine_time(at)) title=(absolute(at)) data-style=(style.as_str()) { (style.utc(at)) " UTC" }
+    }
+}
+
+/// The time zone of the times on a page. The script of the dashboard names the one of the viewer.
+pub fn time_zone_note() -> Markup {
+    html! { span data-zone { "Times are UTC." } }
+}
+
+/// A time as programs read it.
+pub fn machine_time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// An absolute time in UTC.
@@ -163,7 +224,10 @@ pub fn class(status: &str) -> String {
 pub fn percent(job: &Job) -> i64 {
     match job.status {
         JobStatus::Completed => 100,
-        _ => (job.items.done() * 100).checked_div(job.items.total).unwrap_or(0).clamp(0, 100),
+        _ => {
+            let (done, total) = (i128::from(job.items.done()), i128::from(job.items.total));
+            (done * 100).checked_div(total).unwrap_or(0).clamp(0, 100) as i64
+        }
     }
 }
 

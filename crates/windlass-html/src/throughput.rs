@@ -1,8 +1,8 @@
 //! The throughput chart of a job.
 
-use crate::chart::{Bar, bars};
+use crate::chart::{Bar, BarLabel, bars};
 use crate::components::empty_state;
-use crate::format::{absolute, count, millis, rate_text};
+use crate::format::{TimeStyle, count, millis, rate_text, time_zone_note};
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use std::time::Duration;
@@ -54,10 +54,10 @@ pub fn throughput_chart(buckets: &[ThroughputBucket], interval: Duration) -> Mar
     if (last.at - at) / BARS as i32 / 4 > step {
         at = last.at - step * (BARS as i32 * 4);
     }
-    let clock = match step.num_milliseconds() {
-        ..1000 => "%H:%M:%S%.3f",
-        1000..3_600_000 => "%H:%M:%S",
-        _ => "%d %b %H:%M",
+    let style = match step.num_milliseconds() {
+        ..1000 => TimeStyle::Millisecond,
+        1000..3_600_000 => TimeStyle::Second,
+        _ => TimeStyle::DayMinute,
     };
     while at <= last.at {
         let mut items = 0;
@@ -67,8 +67,8 @@ pub fn throughput_chart(buckets: &[ThroughputBucket], interval: Duration) -> Mar
         let rate = items as f64 / interval.as_secs_f64();
         let per_second = rate_text(Some(rate));
         let items = count(items, "item", "items");
-        let title = format!("{}: {items}, {per_second} items/s", absolute(at));
-        let label = at.format(clock).to_string();
+        let title = format!("{items}, {per_second} items/s");
+        let label = BarLabel::Time(at, style);
         columns.push(Bar { title, label, parts: vec![("completed", rate)] });
         at += step;
     }
@@ -79,7 +79,7 @@ pub fn throughput_chart(buckets: &[ThroughputBucket], interval: Duration) -> Mar
     }
     let interval = millis(step.num_milliseconds());
     let description = format!("Items per second of completed chunks, in intervals of {interval}");
-    html! { (bars(&columns, "items/s", &description)) p.faint { (description) ". Times are UTC." } }
+    html! { (bars(&columns, "items/s", &description)) p.faint { (description) ". " (time_zone_note()) } }
 }
 
 #[cfg(test)]
@@ -90,14 +90,14 @@ mod tests {
     fn labels_are_as_precise_as_the_interval() {
         let at = DateTime::from_timestamp_millis(1_700_000_000_100).unwrap();
         for (millis, label) in
-            [(100, ">22:13:20.100<"), (1000, ">22:13:20<"), (86_400_000, ">14 Nov 22:13<")]
+            [(100, ">22:13:20.100<"), (1000, ">22:13:20<"), (86_400_000, ">Tue 14 Nov 22:13<")]
         {
             let interval = Duration::from_millis(millis);
             let buckets = [0, 3].map(|n| ThroughputBucket { at: at + interval * n, items: 7 });
             let chart = throughput_chart(&buckets, interval).into_string();
             assert!(chart.contains(label), "{chart}");
             assert_eq!(chart.matches("fill=\"#1B7A43\"").count(), 2, "{chart}");
-            assert_eq!(chart.matches("<title>").count(), 4, "the gap is shown: {chart}");
+            assert_eq!(chart.matches("<title ").count(), 4, "the gap is shown: {chart}");
         }
     }
 }

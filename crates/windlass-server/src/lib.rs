@@ -36,7 +36,16 @@ use windlass_core::{Config, Problem};
 use windlass_engine::Engine;
 
 /// The server could not start, or failed while it was running.
+///
+/// ```
+/// use windlass_server::ServerError;
+///
+/// fn is_address_taken(error: &ServerError) -> bool {
+///     matches!(error, ServerError::Listen { .. })
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServerError {
     /// The configuration is invalid.
     #[error(transparent)]
@@ -58,6 +67,17 @@ pub enum ServerError {
 }
 
 /// A server that is bound to its address. [`Server::run`] serves requests.
+///
+/// ```no_run
+/// use windlass_engine::Engine;
+/// use windlass_server::{Server, ServerError};
+///
+/// async fn serve(engine: Engine) -> Result<(), ServerError> {
+///     let server = Server::bind(engine).await?;
+///     println!("listening on {}", server.address()?);
+///     server.run(std::future::pending()).await
+/// }
+/// ```
 pub struct Server {
     listener: TcpListener,
     router: axum::Router,

@@ -106,6 +106,11 @@ impl ApiError {
         Problem::new(Code::NotFound, format!("there is no {what} {id}")).into()
     }
 
+    /// The problem details, for a page that shows them.
+    pub(crate) fn into_problem(self) -> ProblemDetails {
+        *self.problem
+    }
+
     /// The HTTP status.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

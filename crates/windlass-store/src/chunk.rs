@@ -99,6 +99,14 @@ impl ChunkOutcome {
 }
 
 /// A chunk in a listing.
+///
+/// ```
+/// use windlass_store::ChunkRow;
+///
+/// fn line(chunk: &ChunkRow) -> String {
+///     format!("{} {}: {} items", chunk.chunk, chunk.status, chunk.items)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Chunk))]
 #[serde(rename_all = "camelCase")]

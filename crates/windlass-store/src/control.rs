@@ -12,6 +12,14 @@ pub fn connection_subject(name: &str) -> String {
 }
 
 /// The controls of a subject: a job type, a job, a connection, or [`EVERYTHING`].
+///
+/// ```
+/// use windlass_store::{Control, UNLIMITED};
+///
+/// fn is_limited(control: &Control) -> bool {
+///     control.rate.is_some_and(|rate| rate != UNLIMITED)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Control {
@@ -33,6 +41,14 @@ pub const UNLIMITED: i64 = i64::MAX;
 pub const AS_DEFINED: i64 = 0;
 
 /// A worker process, as of its last heartbeat.
+///
+/// ```
+/// use windlass_store::WorkerRow;
+///
+/// fn line(worker: &WorkerRow) -> String {
+///     format!("{}: {} of {} slots", worker.name, worker.chunks, worker.slots)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Worker))]
 #[serde(rename_all = "camelCase")]

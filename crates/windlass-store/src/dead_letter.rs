@@ -8,6 +8,14 @@ use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
 
 /// A dead letter.
+///
+/// ```
+/// use windlass_store::DeadLetter;
+///
+/// fn line(letter: &DeadLetter) -> String {
+///     format!("{} {}: {}", letter.job_type, letter.key, letter.error)
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -63,6 +71,12 @@ pub struct NewDeadLetter {
 }
 
 /// Which dead letters. All given conditions must hold.
+///
+/// ```
+/// use windlass_store::DeadLetterFilter;
+///
+/// let timeouts = DeadLetterFilter { error: Some("timed out".to_owned()), ..DeadLetterFilter::default() };
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterFilter {
     /// Only these.

@@ -24,6 +24,17 @@ pub struct NewJob {
 }
 
 /// The result of a submit.
+///
+/// ```
+/// use windlass_store::Submitted;
+///
+/// fn report(submitted: Submitted) {
+///     match submitted {
+///         Submitted::New(id) => println!("submitted {id}"),
+///         Submitted::Existing(id) => println!("{id} was submitted before"),
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// A new job.
@@ -104,6 +115,13 @@ pub struct Owner {
 }
 
 /// Which jobs to list. All given conditions must hold.
+///
+/// ```
+/// use windlass_core::JobStatus;
+/// use windlass_store::JobFilter;
+///
+/// let failed = JobFilter { status: Some(JobStatus::Failed), limit: 20, ..JobFilter::default() };
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Only this job.

@@ -45,10 +45,20 @@ impl Browser {
 
     /// Starts a browser with the given screen.
     pub async fn with_screen(base: &str, screen: Screen) -> Browser {
+        Browser::launch(base, screen, "UTC").await
+    }
+
+    /// Starts a browser with a desktop screen, in a time zone such as `Asia/Tokyo`.
+    pub async fn in_time_zone(base: &str, zone: &str) -> Browser {
+        Browser::launch(base, Screen::Desktop, zone).await
+    }
+
+    async fn launch(base: &str, screen: Screen, zone: &str) -> Browser {
         let folder = TempDir::new().unwrap();
         let windlass = Windlass::new(folder.path()).binary("chromedriver");
         let home = folder.path().to_str().unwrap();
-        let driver = windlass.env("HOME", home).env("TMPDIR", home).spawn(["--port=0"]);
+        let driver =
+            windlass.env("HOME", home).env("TMPDIR", home).env("TZ", zone).spawn(["--port=0"]);
         let mut port = None;
         eventually("chromedriver listens", async || {
             let stdout = driver.stdout();

@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Any worker relays the outbox by itself; this program does it once, then works the job.
     engine.relay("shop").await?;
-    let options = windlass::Options { only: Some(job), ..windlass::Options::default() };
+    let options = windlass::Options::default().with_only(job);
     let (worker, handle) = windlass::Worker::new(engine.clone(), options);
     let working = tokio::spawn(worker.run());
     let ended = loop {

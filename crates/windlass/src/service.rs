@@ -30,6 +30,15 @@ pub struct Service {
 type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Configures a [`Service`].
+///
+/// ```no_run
+/// use windlass::{Engine, Service, ServiceError};
+///
+/// async fn serve_without_working(engine: Engine) -> Result<(), ServiceError> {
+///     Service::builder(engine).concurrency(0).worker_name("api-1").run().await?;
+///     Ok(())
+/// }
+/// ```
 #[must_use = "a builder does nothing until `run` or `bind` is called"]
 pub struct ServiceBuilder {
     engine: Engine,
@@ -38,6 +47,14 @@ pub struct ServiceBuilder {
 }
 
 /// Why a service could not start, or ended early.
+///
+/// ```
+/// use windlass::ServiceError;
+///
+/// fn is_configuration(error: &ServiceError) -> bool {
+///     matches!(error, ServiceError::Server(_))
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {

@@ -138,8 +138,7 @@ async fn run_job(engine: &Engine, request: Request) -> Result<Job> {
 }
 
 async fn follow(engine: &Engine, id: windlass::JobId) -> Result<Job> {
-    let (worker, handle) =
-        Worker::new(engine.clone(), Options { only: Some(id), ..Options::default() });
+    let (worker, handle) = Worker::new(engine.clone(), Options::default().with_only(id));
     let working = tokio::spawn(worker.run());
     let ended = progress::follow(engine, id, &mut Interrupt::listen()?).await;
     handle.shutdown();

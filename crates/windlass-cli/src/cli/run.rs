@@ -78,8 +78,7 @@ pub(super) async fn work_to_end(
 ) -> Result<ExitCode> {
     let defaults = Options::default();
     let slots = slots.unwrap_or(defaults.slots);
-    let (worker, handle) =
-        Worker::new(engine.clone(), Options { slots, only: Some(job), ..defaults });
+    let (worker, handle) = Worker::new(engine.clone(), defaults.with_slots(slots).with_only(job));
     let working = tokio::spawn(worker.run());
     let followed = progress::follow(engine, job, &mut interrupt).await;
     handle.shutdown();

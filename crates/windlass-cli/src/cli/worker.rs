@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     let slots = slots.unwrap_or(defaults.slots);
     let count = print::count(slots as i64, "slot");
     eprintln!("worker {} with {count}; stop with Ctrl-C or SIGTERM", defaults.name);
-    let (worker, handle) = Worker::new(engine, Options { slots, ..defaults });
+    let (worker, handle) = Worker::new(engine, defaults.with_slots(slots));
     let working = tokio::spawn(worker.run());
     interrupt.wait().await;
     eprintln!("stopping: no new chunk is leased; commits in progress finish");

@@ -61,7 +61,15 @@ pub enum SubmitResult {
 }
 
 /// The result of one pass of the relay.
+///
+/// ```
+/// use windlass_connectors::Relayed;
+///
+/// let relayed = Relayed::default();
+/// assert!(relayed.submitted == 0 && !relayed.more);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Relayed {
     /// Rows that became jobs.
     pub submitted: u64,
@@ -74,8 +82,17 @@ pub struct Relayed {
 }
 
 /// A waiting row of the outbox.
+///
+/// ```
+/// use windlass_connectors::Waiting;
+///
+/// fn why(row: &Waiting) -> &str {
+///     row.error.as_deref().unwrap_or("waiting for a relay")
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Waiting {
     /// The id that its job will have.
     pub id: JobId,

@@ -5,6 +5,13 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// `[connections.NAME]`
+///
+/// ```
+/// use windlass_core::config::Connection;
+///
+/// let connection = Connection::new("postgres://localhost/app");
+/// assert_eq!(connection.max_connections, 16);
+/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

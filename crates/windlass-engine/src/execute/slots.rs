@@ -14,6 +14,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 use windlass_core::JobId;
 
 /// What a worker did until it was stopped.
+///
+/// ```
+/// use windlass_engine::WorkerStats;
+///
+/// assert_eq!(WorkerStats::default().completed, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {

@@ -18,7 +18,15 @@ use tokio::sync::watch;
 use windlass_core::JobId;
 
 /// Options of a worker.
+///
+/// ```
+/// use windlass_engine::Options;
+///
+/// let options = Options::default().with_slots(8).with_name("night-1");
+/// assert_eq!(options.slots, 8);
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// How many chunks this process works at once.
     pub slots: usize,
@@ -38,7 +46,36 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Sets how many chunks this process works at once.
+    pub fn with_slots(self, slots: usize) -> Options {
+        Options { slots, ..self }
+    }
+
+    /// Sets the name that listings show.
+    pub fn with_name(self, name: impl Into<String>) -> Options {
+        Options { name: name.into(), ..self }
+    }
+
+    /// Works this job and no other.
+    pub fn with_only(self, job: JobId) -> Options {
+        Options { only: Some(job), ..self }
+    }
+}
+
 /// All loops of one process: planning, chunks, heartbeats, maintenance, dependents and the outbox.
+///
+/// ```no_run
+/// use windlass_engine::{Engine, Options, Worker};
+///
+/// async fn work_for_an_hour(engine: Engine) {
+///     let (worker, handle) = Worker::new(engine, Options::default());
+///     let working = tokio::spawn(worker.run());
+///     tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
+///     handle.shutdown();
+///     let _stats = working.await;
+/// }
+/// ```
 pub struct Worker {
     engine: Engine,
     options: Options,
@@ -46,6 +83,15 @@ pub struct Worker {
 }
 
 /// Stops a running worker.
+///
+/// ```no_run
+/// use windlass_engine::Handle;
+///
+/// async fn stop_at_ctrl_c(handle: Handle) {
+///     let _ = tokio::signal::ctrl_c().await;
+///     handle.shutdown();
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     shutdown: Shutdown,

@@ -18,6 +18,9 @@ const MAX_CHUNKS: u32 = 10;
 
 impl Engine {
     /// The report of a job that has ended, as one HTML page.
+    ///
+    /// # Errors
+    /// There is no such job, it has not ended, or the store fails.
     pub async fn report(&self, id: JobId) -> Result<String> {
         let job = self.job(id).await?;
         if !job.has_ended() {

@@ -30,6 +30,17 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 const LEDGER_ROWS_PER_PAGE: u32 = 1000;
 
 /// What `--after-restore` found and did.
+///
+/// ```no_run
+/// # async fn example(engine: &windlass_engine::Engine) -> windlass_engine::Result<()> {
+/// let done = engine.continue_after_restore().await?;
+/// println!("{} chunks raised", done.raised);
+/// for (connection, job, rows) in &done.unknown {
+///     println!("{connection}: {rows} ledger rows of job {job}, which the store does not know");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct AfterRestore {
@@ -44,6 +55,9 @@ pub struct AfterRestore {
 impl Engine {
     /// Fails if the store is older than the ledger of a connection. A connection that cannot be reached
     /// now is checked before its first job.
+    ///
+    /// # Errors
+    /// A store that was restored from a backup, and must be started with `--after-restore`.
     pub async fn check_restored(&self) -> Result<()> {
         for name in self.ledger_connections() {
             let checking = self.check_generation(&name);
@@ -65,6 +79,9 @@ impl Engine {
 
     /// Makes a restored store usable: raises its generations above those recorded beside the ledgers, and
     /// the epochs of its chunks to those of their ledger rows.
+    ///
+    /// # Errors
+    /// The store fails. A connection that cannot be reached is listed in the result.
     pub async fn continue_after_restore(&self) -> Result<AfterRestore> {
         let mut done = AfterRestore::default();
         for name in self.ledger_connections() {

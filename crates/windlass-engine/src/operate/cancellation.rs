@@ -35,6 +35,9 @@ impl Engine {
     /// Cancels a job: no chunk of it is leased any more, and leased chunks are fenced and ended now.
     /// Chunks that cannot be fenced because their database is unavailable are fenced later by a worker or
     /// by another call. Until then the job is `PROCESSING` and shows the reason.
+    ///
+    /// # Errors
+    /// There is no such job, its status does not allow it, or the store fails.
     pub async fn cancel(&self, job: JobId) -> Result<JobStatus> {
         let status = self.store().cancel(job).await?;
         let by = self.capabilities("cancel", Some(job));

@@ -25,6 +25,12 @@ const ALERT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 const JOBS_PER_QUERY: u32 = 100;
 
 /// The number of rows deleted.
+///
+/// ```
+/// use windlass_engine::Pruned;
+///
+/// assert_eq!(Pruned::default().jobs, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pruned {
@@ -63,6 +69,9 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
 
 impl Engine {
     /// Deletes what is older than the retention of its job type, or than `all` for every job type.
+    ///
+    /// # Errors
+    /// The store fails, or a database whose ledger rows are to be deleted.
     pub async fn prune(&self, all: Option<&Retention>) -> Result<Pruned> {
         let alerts = self.store().remove_alerts(ALERT_RETENTION).await?;
         let (mut pruned, mut result) = (Pruned { alerts, ..Pruned::default() }, Ok(()));

@@ -15,6 +15,20 @@ use windlass_core::{ItemError, JobType, Outcome};
 /// A job type with the code that it needs, as [`Builder::job`](crate::Builder::job) takes it: a
 /// [`JobType`], or a [`JobTypeBuilder`] with its step. The compiler infers `Record`, the type that a
 /// handler takes.
+///
+/// ```no_run
+/// use windlass_core::{Config, ItemError, JobType, Outcome};
+/// use windlass_engine::{Builder, Engine, ItemContext};
+///
+/// async fn skip(_: serde_json::Value, _: ItemContext) -> Result<Outcome, ItemError> {
+///     Ok(Outcome::Skip)
+/// }
+///
+/// fn engine(config: Config) -> Builder {
+///     let job = JobType::builder("SKIP").connection("app").table("visits").handler(skip);
+///     Engine::builder(config).job(job)
+/// }
+/// ```
 pub trait JobDefinition<Record> {
     /// The job type, and its handler where it has one.
     fn into_job(self) -> (JobType, Option<Arc<dyn Step>>);

@@ -29,6 +29,22 @@ use windlass_core::{ChunkId, ItemError, JobId, JobType, Key, Outcome, Record, Se
 use windlass_store::JobSnapshot;
 
 /// Processes batches of records. It returns the changes, and Windlass commits them.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use windlass_core::Outcome;
+/// use windlass_engine::{Step, StepBatch, StepError};
+///
+/// /// Skips every item.
+/// struct SkipAll;
+///
+/// #[async_trait]
+/// impl Step for SkipAll {
+///     async fn process(&self, batch: StepBatch) -> Result<Vec<Outcome>, StepError> {
+///         Ok(batch.items.iter().map(|_| Outcome::Skip).collect())
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait Step: Send + Sync {
     /// Returns one outcome per item, in the order of the items. If a single item fails, its outcome is
@@ -40,6 +56,14 @@ pub trait Step: Send + Sync {
 }
 
 /// Why a batch has no outcomes.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_engine::StepError;
+///
+/// let down = StepError::Unavailable { reason: "the service is down".into(), wait: Duration::from_secs(5) };
+/// assert_eq!(down.to_string(), "the service is down");
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -67,6 +91,14 @@ pub enum StepError {
 }
 
 /// A batch of records to process.
+///
+/// ```
+/// use windlass_engine::StepBatch;
+///
+/// fn keys(batch: &StepBatch) -> Vec<String> {
+///     batch.items.iter().map(|item| item.key.to_string()).collect()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct StepBatch {
     /// What all items of the job share.
@@ -80,6 +112,15 @@ pub struct StepBatch {
 }
 
 /// One record to process.
+///
+/// ```
+/// use windlass_core::Value;
+/// use windlass_engine::StepItem;
+///
+/// fn county(item: &StepItem) -> Option<&Value> {
+///     item.record.get("county")
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct StepItem {
     /// Its key.
@@ -91,6 +132,17 @@ pub struct StepItem {
 }
 
 /// Information for a handler besides the record.
+///
+/// ```
+/// use windlass_core::{ItemError, Outcome};
+/// use windlass_engine::ItemContext;
+///
+/// async fn charge(_: serde_json::Value, context: ItemContext) -> Result<Outcome, ItemError> {
+///     // The receiver stores this key and does nothing when it sees it again.
+///     println!("idempotency-key: {}", context.idempotency_key());
+///     Ok(Outcome::Skip)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ItemContext {
     job: Arc<JobFacts>,

@@ -80,6 +80,9 @@ pub struct DueJob {
 
 impl Engine {
     /// The dependency rules, incomplete join points, and dependents that are due.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn dependencies(&self) -> Result<Dependencies> {
         let due = self.store().triggers(MAX_LISTED).await?.into_iter();
         Ok(Dependencies {
@@ -92,6 +95,9 @@ impl Engine {
     }
 
     /// A job with its ancestors and descendants in the dependency graph, oldest first.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn graph(&self, job: JobId) -> Result<Vec<LinkedJob>> {
         Ok(self.store().dependency_graph(job, MAX_LISTED).await?)
     }
@@ -113,6 +119,9 @@ impl Engine {
 
     /// Submits the jobs whose parents have ended and returns their number. A rejected request is
     /// recorded with its error and retried with backoff.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn submit_triggered(&self) -> Result<u64> {
         let mut submitted = 0;
         loop {

@@ -15,6 +15,17 @@ use windlass_drivers::ErrorClass;
 use windlass_store::JobSnapshot;
 
 /// The result of a dry run.
+///
+/// ```no_run
+/// use windlass_core::Request;
+/// use windlass_engine::Engine;
+///
+/// # async fn example(engine: &Engine) -> windlass_engine::Result<()> {
+/// let result = engine.dry_run(Request::new("REFRESH"), Engine::local_identity()).await?;
+/// println!("{} records", result.records);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -26,6 +37,14 @@ pub struct DryRun {
 }
 
 /// One record before and after the step.
+///
+/// ```
+/// use windlass_engine::DryRun;
+///
+/// fn changed(result: &DryRun) -> usize {
+///     result.sample.iter().filter(|record| record.before != record.after).count()
+/// }
+/// ```
 #[derive(Clone, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Sample {
@@ -50,6 +69,9 @@ const SAMPLE_SIZE: u32 = 5;
 
 impl Engine {
     /// Runs a request on a few records and rolls everything back.
+    ///
+    /// # Errors
+    /// The request is refused as [`Engine::submit`] would, or its database fails.
     pub async fn dry_run(&self, request: Request, identity: Identity) -> Result<DryRun> {
         let checked = self.check_request(&request, &identity).await?;
         let (id, definition) = (JobId::now_v7(), checked.definition);

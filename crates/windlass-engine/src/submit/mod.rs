@@ -23,6 +23,15 @@ use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, 
 use windlass_store::{NewJob, Submitted};
 
 /// A job type that was validated against its table.
+///
+/// ```no_run
+/// # async fn example(engine: &windlass_engine::Engine) -> windlass_engine::Result<()> {
+/// let job_type = engine.config().job_type("REFRESH")?;
+/// let checked = engine.check_job_type(job_type).await?;
+/// println!("commits of up to {} items", checked.commit_items);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Checked {
@@ -36,12 +45,19 @@ pub struct Checked {
 
 impl Engine {
     /// Submits a job for this identity. The job keeps the definition as it is now.
+    ///
+    /// # Errors
+    /// The request is wrong, names an unknown job type or an idempotency key that has another request, or the store or
+    /// the source fails.
     pub async fn submit(&self, request: Request, identity: Identity) -> Result<Submitted> {
         self.submit_as(JobId::now_v7(), request, identity).await
     }
 
     /// Submits a job under an id chosen by the caller. Submitting the same id again returns the same
     /// job, so a caller that submits from a database row may safely repeat it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`].
     pub async fn submit_as(
         &self,
         id: JobId,
@@ -67,6 +83,9 @@ impl Engine {
     }
 
     /// Runs all checks of [`Engine::submit`] without submitting.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`].
     pub async fn check_request(&self, request: &Request, identity: &Identity) -> Result<Checked> {
         let job_type = self.shared.config.job_type(&request.job_type)?;
         request.check_size()?;
@@ -81,6 +100,9 @@ impl Engine {
 
     /// Validates a job type against its database: the database is reachable, has the table, columns
     /// and indexes, and has the ledger or allows its creation.
+    ///
+    /// # Errors
+    /// What does not fit: the table, its key, a column or a statement; or the database cannot be reached.
     pub async fn check_job_type(
         &self,
         job_type: &JobType,
@@ -145,6 +167,9 @@ impl Engine {
 
     /// Sends an empty batch to the step of a job type: a handler must be registered in this process,
     /// a command must start, an endpoint must respond.
+    ///
+    /// # Errors
+    /// The handler is not registered, or the command or endpoint is not available.
     pub async fn check_step(
         &self,
         job_type: &JobType,
@@ -177,6 +202,18 @@ fn seal_token(definition: &JobType, identity: Identity, root: JobId) -> Result<I
 }
 
 /// The problem of a job type whose step failed its check.
+///
+/// ```
+/// use windlass_core::JobType;
+/// use windlass_engine::{StepError, step_problem};
+///
+/// let job_type = JobType::from_json("CALL", serde_json::json!({
+///     "source": {"connection": "app", "table": "visits"}, "step": {"command": ["call"]},
+/// }))?;
+/// let problem = step_problem(&job_type, StepError::Fatal("call is not installed".into()));
+/// assert!(problem.to_string().contains("step.command"));
+/// # Ok::<(), windlass_core::Problem>(())
+/// ```
 pub fn step_problem(job_type: &JobType, error: StepError) -> Problem {
     let field = job_type.step.kind.field();
     Problem { code: Code::Handler, ..job_type.problem(field, error.to_string()) }

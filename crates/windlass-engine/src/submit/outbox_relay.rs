@@ -47,11 +47,17 @@ impl Engine {
     }
 
     /// Submits one batch of due rows of an outbox.
+    ///
+    /// # Errors
+    /// The connection is unknown, or its database fails. A refused request is not an error.
     pub async fn relay(&self, connection: &str) -> Result<Relayed> {
         Ok(self.connection(connection)?.outbox().relay(self).await?)
     }
 
     /// The waiting rows of an outbox, oldest first; `None` if the table does not exist yet.
+    ///
+    /// # Errors
+    /// The connection is unknown, or its database fails.
     pub async fn waiting(&self, connection: &str, limit: u32) -> Result<Option<Vec<Waiting>>> {
         Ok(self.connection(connection)?.outbox().waiting(limit).await?)
     }

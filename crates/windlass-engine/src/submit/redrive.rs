@@ -8,6 +8,17 @@ use windlass_core::{Identity, JobId, Problem, Request};
 use windlass_store::{DeadLetterFilter, NewJob};
 
 /// A job that redrives dead letters of one original job.
+///
+/// ```no_run
+/// use windlass_store::DeadLetterFilter;
+///
+/// # async fn example(engine: &windlass_engine::Engine) -> windlass_engine::Result<()> {
+/// for redriven in engine.redrive(&DeadLetterFilter::default()).await? {
+///     println!("job {} redrives {} dead letters", redriven.job_id, redriven.letters);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +48,9 @@ pub struct Caller {
 impl Engine {
     /// Rejects a caller whose present claims do not cover those the job was submitted with: running
     /// the job again would access records that the caller may no longer access.
+    ///
+    /// # Errors
+    /// The first claim that the caller does not cover, or the store fails.
     pub async fn check_caller(&self, job: JobId, caller: &Caller) -> Result<()> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(()) };
         let filtered = &snapshot.definition.source.claims;
@@ -50,12 +64,18 @@ impl Engine {
 
     /// Redrives every matching dead letter that is `new` and not being redriven, with one or more jobs
     /// per original job. The new jobs use the current definition, since that is what was fixed.
+    ///
+    /// # Errors
+    /// A job type is no longer defined, or the store fails.
     pub async fn redrive(&self, filter: &DeadLetterFilter) -> Result<Vec<Redriven>> {
         self.redrive_for(filter, None).await
     }
 
     /// Like [`Engine::redrive`], for a caller whose present claims must cover those of every original
     /// job. Otherwise nothing is redriven.
+    ///
+    /// # Errors
+    /// A claim that the caller does not cover, a job type that is no longer defined, or the store fails.
     pub async fn redrive_for(
         &self,
         filter: &DeadLetterFilter,

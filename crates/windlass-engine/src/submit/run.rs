@@ -37,6 +37,9 @@ impl Engine {
 
     /// Submits a request under the local identity and works on the job until it has ended or is
     /// paused. Workers in other processes may take some of its chunks.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`]. A job that fails is not an error: its status says so.
     pub async fn run(&self, request: Request) -> Result<Job> {
         let id = self.submit(request, Engine::local_identity()).await?.id();
         let options = Options { only: Some(id), ..Options::default() };

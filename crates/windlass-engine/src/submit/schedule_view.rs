@@ -8,6 +8,15 @@ use windlass_core::Schedule;
 use windlass_store::ScheduleRow;
 
 /// A schedule: its definition, its stored state and its next times.
+///
+/// ```no_run
+/// # async fn example(engine: &windlass_engine::Engine) -> windlass_engine::Result<()> {
+/// for scheduled in engine.schedules().await? {
+///     println!("{}: next at {:?}", scheduled.row.job_type, scheduled.next_times.first());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Schedule))]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +35,9 @@ const NEXT_TIMES_SHOWN: usize = 3;
 
 impl Engine {
     /// The schedules in the store that this process has a definition for.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn schedules(&self) -> Result<Vec<Scheduled>> {
         let rows = self.store().schedules().await?.into_iter();
         Ok(rows.filter_map(|row| self.schedule_view(row)).collect())

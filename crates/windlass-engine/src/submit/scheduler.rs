@@ -41,6 +41,9 @@ impl Engine {
 
     /// Fires everything that is due now and returns the number of jobs submitted. A schedule that
     /// cannot be fired is recorded with its error and retried.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn fire_due(&self) -> Result<u64> {
         let mut fired = 0;
         for row in self.store().schedules().await? {
@@ -73,6 +76,9 @@ impl Engine {
 
     /// Pauses or resumes the schedule of a job type. A resumed schedule continues with its next time
     /// from now; times that passed while it was paused are not fired.
+    ///
+    /// # Errors
+    /// The job type has no schedule, or the store fails.
     pub async fn pause_schedule(&self, job_type: &str, paused: bool) -> Result<()> {
         self.register_schedules().await?;
         let schedule = self.shared.config.job_type(job_type)?.schedule.as_ref();
@@ -88,6 +94,9 @@ impl Engine {
     }
 
     /// Stores the schedules of the configuration.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn register_schedules(&self) -> Result<()> {
         for job_type in self.shared.config.jobs.values() {
             if let Some(schedule) = &job_type.schedule {

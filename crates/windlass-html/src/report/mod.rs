@@ -103,6 +103,9 @@ impl JobReport {
                 body {
                     main {
                         (self.head())
+                        @if let Some(rows) = &self.rows {
+                            section { h2 { "Result" } (first_rows(rows)) }
+                        }
                         (self.figures())
                         @if self.job.items.dead > 0 || self.job.chunks.failed > 0 { (self.failures()) }
                         (self.charts())
@@ -244,9 +247,6 @@ impl JobReport {
                     }
                     (facts(&known))
                 }
-            }
-            @if let Some(rows) = &self.rows {
-                section { h2 { "First rows of the result" } (first_rows(rows)) }
             }
         }
     }

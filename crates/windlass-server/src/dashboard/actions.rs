@@ -1,15 +1,18 @@
 //! Form actions: each converts its form to the body of an API route and calls that route.
 
+use super::form::FormInput;
+use super::job_chunks::ChunksQuery;
 use super::responses::local_path;
+use super::{job, job_types};
 use crate::App;
 use crate::auth::{Administrator, Operator};
 use crate::extract::{JsonBody, PathId, PathName, Query};
 use crate::problem::ApiResult;
 use crate::routes::controls::{SubjectQuery, ThroughputLimits};
-use crate::routes::{controls, dead_letters, lifecycle, schedules};
+use crate::routes::{alerts, controls, dead_letters, lifecycle, schedules};
 use axum::Form;
 use axum::extract::State;
-use axum::response::Redirect;
+use axum::response::{IntoResponse, Redirect, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
@@ -74,9 +77,19 @@ pub(super) async fn set_job_limits(
     app: State<Arc<App>>,
     PathId(id): PathId,
     Form(fields): Fields,
-) -> ApiResult<Redirect> {
-    let _ = controls::set_job_limits(caller, app, PathId(id), limits(&fields)?).await?;
-    Ok(Redirect::to(&format!("/jobs/{id}")))
+) -> ApiResult<Response> {
+    let viewer = caller.0.clone();
+    let set = async {
+        let limits = limits(&fields)?;
+        controls::set_job_limits(caller, State(app.0.clone()), PathId(id), limits).await
+    };
+    match set.await {
+        Ok(_) => Ok(Redirect::to(&format!("/jobs/{id}")).into_response()),
+        Err(error) => {
+            let input = FormInput::refused(job::LIMITS, fields, error)?;
+            job::page(&app, viewer, id, &ChunksQuery::default(), &input).await
+        }
+    }
 }
 
 pub(super) async fn set_job_type_limits(
@@ -84,9 +97,19 @@ pub(super) async fn set_job_type_limits(
     app: State<Arc<App>>,
     PathName(name): PathName,
     Form(fields): Fields,
-) -> ApiResult<Redirect> {
-    let _ = controls::set_job_type_limits(caller, app, PathName(name), limits(&fields)?).await?;
-    Ok(back(&fields))
+) -> ApiResult<Response> {
+    let viewer = caller.0.clone();
+    let set = async {
+        let (limits, name) = (limits(&fields)?, PathName(name.clone()));
+        controls::set_job_type_limits(caller, State(app.0.clone()), name, limits).await
+    };
+    match set.await {
+        Ok(_) => Ok(back(&fields).into_response()),
+        Err(error) => {
+            let input = FormInput::refused(job::LIMITS, fields, error)?;
+            job_types::page(&app, viewer, &name, &input).await
+        }
+    }
 }
 
 /// The limits of the form. Empty fields are omitted, so that they do not change.
@@ -140,6 +163,16 @@ fn selection(fields: &[(String, String)]) -> Json {
         filter.insert("all".to_owned(), true.into());
     }
     Json::Object(filter)
+}
+
+pub(super) async fn acknowledge(
+    caller: Operator,
+    app: State<Arc<App>>,
+    id: PathId,
+    Form(fields): Fields,
+) -> ApiResult<Redirect> {
+    let _ = alerts::acknowledge(caller, app, id).await?;
+    Ok(back(&fields))
 }
 
 pub(super) async fn pause_schedule(

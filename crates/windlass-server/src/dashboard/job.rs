@@ -2,6 +2,7 @@
 
 use super::chart::{Node, graph};
 use super::dead_letters::{groups, search};
+use super::form::{Field, FieldKind, FormInput};
 use super::format::{
     class, elapsed, full_time, number, phase_label, plural, projected_end, rate, rate_text,
     short_id, status_badge, status_label,
@@ -10,17 +11,17 @@ use super::job_chunks::{self, ChunksQuery};
 use super::layout::{LiveUpdates, PageContext, Section, empty_state, facts, figure, job_type_path};
 use super::overview::{bar, deadline_status, progress, time_left};
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::extract::{PathId, Query};
 use crate::problem::ApiResult;
 use axum::extract::State;
-use axum::response::Html;
+use axum::response::{Html, IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use futures::try_join;
 use maud::{Markup, html};
 use std::sync::Arc;
 use windlass_core::config::Permission;
-use windlass_core::{Job, JobStatus, StepKind};
+use windlass_core::{Job, JobId, JobStatus, StepKind};
 use windlass_engine::{Audit, Verdict};
 use windlass_html::throughput::{bucket_interval, throughput_chart};
 use windlass_store::{AS_DEFINED, Control, DeadLetterFilter, JobSnapshot, LinkedJob, UNLIMITED};
@@ -30,7 +31,18 @@ pub(super) async fn show(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
     Query(query): Query<ChunksQuery>,
-) -> ApiResult<Html<String>> {
+) -> ApiResult<Response> {
+    page(&app, caller, id, &query, &FormInput::default()).await
+}
+
+/// The page of a job, with the input of a form that was refused.
+pub(super) async fn page(
+    app: &App,
+    caller: Caller,
+    id: JobId,
+    query: &ChunksQuery,
+    input: &FormInput,
+) -> ApiResult<Response> {
     let job = app.job_summary(&caller, id).await?;
     let store = app.engine.store();
     let filter = DeadLetterFilter { job: Some(id), limit: 100, ..DeadLetterFilter::default() };
@@ -41,12 +53,12 @@ pub(super) async fn show(
         async { Ok(app.engine.graph(id).await?) },
         app.dead_letter_groups(&caller, filter),
         async { Ok(store.throughput_buckets(id, interval).await?) },
-        job_chunks::load(&app, &job, &query),
+        job_chunks::load(app, &job, query),
     )?;
     linked.retain(|linked| caller.sees(&linked.job_type, &linked.submitted_by));
-    let page = PageContext::load(&app, caller).await?;
+    let page = PageContext::load(app, caller).await?;
     let key = snapshot.as_ref().map(|snapshot| snapshot.definition.source.key.as_slice());
-    let chunks = job_chunks::section(&job, &query, &chunks, key.unwrap_or_default());
+    let chunks = job_chunks::section(&job, query, &chunks, key.unwrap_or_default());
     let now = page.now;
     let title = format!("{} {}", job.job_type, short_id(job.id));
     let content = html! {
@@ -63,7 +75,7 @@ pub(super) async fn show(
             }
             @if let Some(error) = &job.error { p.problem { (error) } }
             @else if let Some(waiting) = job.waiting() { p.line { (waiting) } }
-            (buttons(&page, &job, snapshot.as_ref().is_some_and(|snapshot| snapshot.root != snapshot.id)))
+            (buttons(&page, &job, snapshot.as_ref().is_some_and(|snapshot| snapshot.root != snapshot.id), input))
         }
         (figures(&job, now))
         section aria-labelledby="errors" {
@@ -89,11 +101,12 @@ pub(super) async fn show(
         (details(&job, snapshot.as_ref(), now))
         (output(&job, snapshot.as_ref()))
     };
-    Ok(page.render(Section::Jobs, &title, LiveUpdates::Job(id), content))
+    let live = if input.is_refused() { LiveUpdates::Off } else { LiveUpdates::Job(id) };
+    Ok((input.status(), page.render(Section::Jobs, &title, live, content)).into_response())
 }
 
 /// The actions that the status of the job and the roles of the caller allow.
-fn buttons(page: &PageContext, job: &Job, is_redrive: bool) -> Markup {
+fn buttons(page: &PageContext, job: &Job, is_redrive: bool, input: &FormInput) -> Markup {
     let may = page.may_on(Permission::Operate, &job.job_type);
     let can_become = |to: JobStatus| may && job.status.check_edge(to).is_ok();
     // A failed job can be cancelled only if it is a redrive: that releases its dead letters.
@@ -121,7 +134,7 @@ fn buttons(page: &PageContext, job: &Job, is_redrive: bool) -> Markup {
                 }
             }
             @if may && !job.status.is_final() {
-                (limits(&to("throughput"), page.control(&job.id.to_string()), "this job"))
+                (limits(&to("throughput"), page.control(&job.id.to_string()), "this job", input))
             }
             @if job.status.is_final() { a.button href=(to("audit")) { "Audit" } }
             @if job.has_ended() {
@@ -133,16 +146,30 @@ fn buttons(page: &PageContext, job: &Job, is_redrive: bool) -> Markup {
     }
 }
 
+/// The name of the form for throughput limits.
+pub(super) const LIMITS: &str = "throughput";
+
 /// The form for the throughput limits of a job or a job type.
-pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Markup {
+pub(super) fn limits(
+    action: &str,
+    control: Option<&Control>,
+    what: &str,
+    input: &FormInput,
+) -> Markup {
+    let input = input.of(LIMITS);
     let shown = |limit: Option<i64>| match limit {
         None | Some(AS_DEFINED) => "default".to_owned(),
         Some(UNLIMITED) => "unlimited".to_owned(),
         Some(limit) => number(limit),
     };
     let (concurrency, rate) = (control.and_then(|c| c.concurrency), control.and_then(|c| c.rate));
+    let now = |limit| html! { "now " (shown(limit)) };
+    let fields = [
+        Field::new("concurrency", "Concurrent chunks", now(concurrency), FieldKind::Text),
+        Field::new("rate", "Items per second", now(rate), FieldKind::Text),
+    ];
     html! {
-        details.confirm {
+        details.confirm open[input.is_refused()] {
             summary { "Throughput…" }
             form.stack method="post" action=(action) {
                 input type="hidden" name="back" value=(action.trim_end_matches("/throughput"));
@@ -150,14 +177,8 @@ pub(super) fn limits(action: &str, control: Option<&Control>, what: &str) -> Mar
                     "Cluster-wide limits for " (what) ": a number, " code { "unlimited" }
                     ", or " code { "default" } " for the limit of the definition. Empty fields do not change."
                 }
-                label {
-                    "Concurrent chunks (now " (shown(concurrency)) ") "
-                    input name="concurrency" inputmode="numeric" autocomplete="off";
-                }
-                label {
-                    "Items per second (now " (shown(rate)) ") "
-                    input name="rate" inputmode="numeric" autocomplete="off";
-                }
+                (input.other_reason(&fields))
+                @for field in &fields { (input.field(field)) }
                 button.primary { "Apply" }
             }
         }
@@ -288,7 +309,7 @@ pub(super) async fn audit(
         @match verdict {
             Verdict::Proven => p.proven { span.badge.completed { "Proven" } " No record was missed or processed twice." }
             Verdict::NotProven => p.proven { span.badge.failed { "Not proven" } " These findings contradict it:" }
-            Verdict::CannotBeJudged => p.proven { span.badge.paused { "Cannot be judged" } " These checks were not possible:" }
+            _ => p.proven { span.badge.paused { "Cannot be judged" } " These checks were not possible:" }
         }
         @if verdict != Verdict::Proven {
             ul { @for reason in findings.iter().chain(&not_judged) { li { (reason) } } }

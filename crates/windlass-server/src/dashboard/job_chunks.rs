@@ -21,7 +21,7 @@ const MAX_CELLS: i64 = 1000;
 const PAGE_CHUNKS: u32 = 25;
 
 /// The chunks to show.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct ChunksQuery {
     /// The chunk whose details are shown.
     #[serde(default, deserialize_with = "optional_field")]
@@ -232,7 +232,7 @@ fn list(job: &Job, query: &ChunksQuery, rows: &[ChunkRow]) -> Markup {
                     }
                 }
             }
-            label { "After chunk " input name="after" inputmode="numeric" size="8" value=[query.after]; }
+            label { "After chunk " input name="after" type="number" min="-1" step="1" value=[query.after]; }
             button { "Filter" }
         }
         @if rows.is_empty() { (empty_state("No matching chunks.")) } @else {
@@ -255,7 +255,7 @@ fn list(job: &Job, query: &ChunksQuery, rows: &[ChunkRow]) -> Markup {
                                 td.number { (number(row.items)) }
                                 td.number { (number(row.counts.dead)) }
                                 td.number { (row.epoch) }
-                                td {
+                                td.nowrap {
                                     (row.started_at.zip(row.finished_at).map_or_else(|| "–".to_owned(), |(from, to)| duration(to - from)))
                                 }
                                 td { (row.worker.as_deref().unwrap_or("–")) }

@@ -1,21 +1,22 @@
 //! Job types: definition, guarantee, controls, history, and a form to run them.
 
-use super::chart::{Bar, bars};
-use super::format::{absolute, count, elapsed, status_label, time};
+use super::chart::{Bar, BarLabel, bars};
+use super::form::FormInput;
+use super::format::{TimeStyle, count, elapsed, status_label, time};
 use super::job::limits;
 use super::jobs::table;
 use super::layout::{
     LiveUpdates, PageContext, Section, empty_state, facts, job_type_path, table_head,
 };
-use super::run::form;
+use super::request_form::form;
 use super::schedules::times;
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::extract::PathName;
 use crate::problem::ApiResult;
 use crate::routes::schedules::visible_schedules;
 use axum::extract::State;
-use axum::response::Html;
+use axum::response::{Html, IntoResponse, Response};
 use maud::{Markup, html};
 use std::sync::Arc;
 use windlass_core::config::Permission;
@@ -79,15 +80,25 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     PathName(name): PathName,
-) -> ApiResult<Html<String>> {
-    app.check_job_type(&caller, &name)?;
-    let job_type = app.engine.config().job_type(&name)?;
+) -> ApiResult<Response> {
+    page(&app, caller, &name, &FormInput::default()).await
+}
+
+/// The page of a job type, with the input of a form that was refused.
+pub(super) async fn page(
+    app: &App,
+    caller: Caller,
+    name: &str,
+    input: &FormInput,
+) -> ApiResult<Response> {
+    app.check_job_type(&caller, name)?;
+    let job_type = app.engine.config().job_type(name)?;
     let filter =
-        JobFilter { job_type: Some(name.clone()), limit: HISTORY_JOBS, ..JobFilter::default() };
+        JobFilter { job_type: Some(name.to_owned()), limit: HISTORY_JOBS, ..JobFilter::default() };
     let jobs = app.jobs(&caller, filter).await?;
-    let mut scheduled = visible_schedules(&app, &caller).await?;
+    let mut scheduled = visible_schedules(app, &caller).await?;
     scheduled.retain(|schedule| schedule.row.job_type == name);
-    let page = PageContext::load(&app, caller).await?;
+    let page = PageContext::load(app, caller).await?;
     let mut known = definition(job_type);
     if let Some(scheduled) = scheduled.first() {
         known.push((
@@ -100,9 +111,9 @@ pub(super) async fn show(
     let content = html! {
         h1 { (name) }
         @if !job_type.description.is_empty() { p { (job_type.description) } }
-        (controls(&page, &name))
-        @if page.may_on(Permission::Submit, &name) {
-            section aria-labelledby="run" { h2 #run { "Run" } (form(job_type)) }
+        (controls(&page, name, input))
+        @if page.may_on(Permission::Submit, name) {
+            section aria-labelledby="run" { h2 #run { "Run" } (form(job_type, input)) }
         }
         section aria-labelledby="definition" { h2 #definition { "Definition" } (facts(&known)) }
         section aria-labelledby="history" {
@@ -113,11 +124,13 @@ pub(super) async fn show(
             }
         }
     };
-    Ok(page.render(Section::JobTypes, &name, LiveUpdates::AllJobs, content))
+    let live = if input.is_refused() { LiveUpdates::Off } else { LiveUpdates::AllJobs };
+    let page = page.render(Section::JobTypes, name, live, content);
+    Ok((input.status(), page).into_response())
 }
 
 /// The controls of the job type: stop, start, throughput limits.
-fn controls(page: &PageContext, name: &str) -> Markup {
+fn controls(page: &PageContext, name: &str, input: &FormInput) -> Markup {
     let stopped = page.is_stopped(name);
     let suspended = page.control(name).and_then(|control| control.suspended.as_deref());
     let fields = html! {
@@ -142,7 +155,7 @@ fn controls(page: &PageContext, name: &str) -> Markup {
                         }
                     }
                 }
-                (limits(&(job_type_path(name) + "/throughput"), page.control(name), "this job type"))
+                (limits(&(job_type_path(name) + "/throughput"), page.control(name), "this job type", input))
             }
         }
     }
@@ -208,12 +221,8 @@ fn history(jobs: &[Job], page: &PageContext) -> Markup {
         let seconds = job
             .started_at
             .map_or(0.0, |at| (job.finished_at.unwrap_or(page.now) - at).as_seconds_f64());
-        let title = format!(
-            "{}: {}, {}",
-            absolute(job.created_at),
-            status_label(job.status).to_lowercase(),
-            elapsed(job, page.now)
-        );
+        let status = status_label(job.status).to_lowercase();
+        let title = format!("{status}, {}", elapsed(job, page.now));
         let colour = match job.status {
             windlass_core::JobStatus::Failed => "failed",
             windlass_core::JobStatus::Cancelled => "cancelled",
@@ -222,7 +231,7 @@ fn history(jobs: &[Job], page: &PageContext) -> Markup {
         };
         Bar {
             title,
-            label: job.created_at.format("%d %b").to_string(),
+            label: BarLabel::Time(job.created_at, TimeStyle::Day),
             parts: vec![(colour, seconds)],
         }
     };

@@ -126,7 +126,7 @@ pub(super) fn table(jobs: &[Job], now: DateTime<Utc>) -> Markup {
                             }
                             td.number { (rate_text(rate(job, now))) }
                             td { (time(job.created_at, now)) }
-                            td { (elapsed(job, now)) }
+                            td.nowrap { (elapsed(job, now)) }
                             td { (job.submitted_by) }
                         }
                     }

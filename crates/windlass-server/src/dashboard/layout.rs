@@ -25,6 +25,7 @@ pub(super) enum Section {
     Overview,
     Jobs,
     DeadLetters,
+    Alerts,
     JobTypes,
     Schedules,
     Workers,
@@ -40,10 +41,11 @@ pub(super) enum LiveUpdates {
     Off,
 }
 
-const SECTIONS: [(Section, &str, &str); 6] = [
+const SECTIONS: [(Section, &str, &str); 7] = [
     (Section::Overview, "/", "Overview"),
     (Section::Jobs, "/jobs", "Jobs"),
     (Section::DeadLetters, "/dead-letters", "Dead letters"),
+    (Section::Alerts, "/alerts", "Alerts"),
     (Section::JobTypes, "/job-types", "Job types"),
     (Section::Schedules, "/schedules", "Schedules"),
     (Section::Workers, "/workers", "Workers"),

@@ -2,8 +2,43 @@
 // details, selections and unfinished input stay as they are.
 "use strict";
 (() => {
+  // Times, by the names of `TimeStyle`. The server writes UTC; the viewer sees the own time zone, and UTC
+  // in the tooltip.
+  const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const day = { day: "2-digit", month: "short" };
+  const styles = {
+    full: ["sv-SE", { year: "numeric", month: "2-digit", day: "2-digit", ...time, second: "2-digit" }],
+    day: ["en-GB", day],
+    "day-minute": ["en-GB", { weekday: "short", ...day, ...time }],
+    minute: ["en-GB", time],
+    second: ["en-GB", { ...time, second: "2-digit" }],
+    millisecond: ["en-GB", { ...time, second: "2-digit", fractionalSecondDigits: 3 }],
+  };
+  const formats = {};
+  for (const [name, [locale, options]] of Object.entries(styles)) formats[name] = new Intl.DateTimeFormat(locale, options);
+  const zoneFormat = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
+  const zoneName = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  function local(at, style) { return formats[style].format(at).replace(",", ""); }
+  function zoned(at, style) {
+    return local(at, style) + " " + zoneFormat.formatToParts(at).find((part) => part.type === "timeZoneName").value;
+  }
+
+  function showLocalTimes(root) {
+    for (const element of root.querySelectorAll("time")) {
+      const at = new Date(element.dateTime), style = element.dataset.style;
+      if (style) element.textContent = zoned(at, style);
+      else element.title = zoned(at, "full") + " · " + element.title;
+    }
+    for (const element of root.querySelectorAll("[data-at]")) {
+      const at = new Date(element.dataset.at), { style, rest } = element.dataset;
+      element.textContent = rest === undefined ? local(at, style) : zoned(at, style) + rest;
+    }
+    for (const element of root.querySelectorAll("[data-zone]")) element.textContent = "Times are in " + zoneName + ".";
+  }
+
   const main = document.querySelector("main[data-live]");
-  addLocalTimes(document);
+  showLocalTimes(document);
   if (!main) return;
   const watched = main.dataset.live;
   const indicator = document.getElementById("live");
@@ -30,7 +65,7 @@
       if (response.ok) {
         const page = new DOMParser().parseFromString(await response.text(), "text/html");
         const fresh = page.querySelector("main");
-        if (fresh) { addLocalTimes(fresh); patchChildren(main, fresh); document.title = page.title; showConnection(false); }
+        if (fresh) { showLocalTimes(fresh); patchChildren(main, fresh); document.title = page.title; showConnection(false); }
       }
     } catch (error) {
       showConnection(true);
@@ -97,13 +132,4 @@
   document.addEventListener("visibilitychange", onVisibilityChange);
   setInterval(() => { if (!document.hidden) refresh(); }, POLL_MS);
   onVisibilityChange();
-
-  // Adds the reader's local time to the tooltips of times.
-  function addLocalTimes(root) {
-    const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-    for (const time of root.querySelectorAll("time")) {
-      const local = clock.format(new Date(time.dateTime));
-      if (!time.title.includes(local)) time.title += " · " + local;
-    }
-  }
 })();

@@ -5,8 +5,10 @@
 //! action is implemented once.
 
 mod actions;
+mod alerts;
 mod dead_letter;
 mod dead_letters;
+mod form;
 mod job;
 mod job_chunks;
 mod job_types;
@@ -14,6 +16,7 @@ mod jobs;
 mod key_set_text;
 mod layout;
 mod overview;
+mod request_form;
 pub(crate) mod responses;
 mod run;
 mod schedules;
@@ -51,6 +54,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/dead-letters/redrive", post(actions::redrive))
         .route("/dead-letters/ignore", post(actions::ignore))
         .route("/dead-letters/{id}", get(dead_letter::show))
+        .route("/alerts", get(alerts::show))
+        .route("/alerts/{id}/acknowledge", post(actions::acknowledge))
         .route("/job-types", get(job_types::list))
         .route("/job-types/{name}", get(job_types::show))
         .route("/job-types/{name}/run", post(run::run))

@@ -1,14 +1,14 @@
 //! The overview: active jobs with progress and deadlines, alerts, dead letters, workers.
 
-use super::chart::{Bar, bars};
+use super::chart::{Bar, BarLabel, bars};
 use super::dead_letters::groups;
 use super::format::{
-    class, count, duration, full_time, number, percent, plural, projected_end, rate, rate_text,
-    short_id, status_badge, time,
+    TimeStyle, class, count, duration, full_time, number, percent, plural, projected_end, rate,
+    rate_text, short_id, status_badge, time, time_at, time_zone_note,
 };
 use super::jobs::table;
 use super::layout::{LiveUpdates, PageContext, Section, empty_state, figure};
-use super::workers;
+use super::{alerts, workers};
 use crate::App;
 use crate::auth::{Caller, Viewer};
 use crate::problem::ApiResult;
@@ -29,6 +29,8 @@ use windlass_store::{
 
 /// The maximum number of jobs shown for each status.
 const MAX_JOBS: u32 = 20;
+/// The maximum number of alerts shown.
+const MAX_ALERTS: u32 = 5;
 /// The maximum number of error groups that are counted.
 const MAX_GROUPS: u32 = 100;
 /// The time range of the chart.
@@ -47,7 +49,10 @@ pub(super) async fn show(
     let (active, finished, alerts, letters, hours, working) = try_join!(
         active_jobs(&app, &caller),
         finished_jobs(&app, &caller),
-        app.alerts(&caller, AlertFilter { limit: 5, ..AlertFilter::default() }),
+        app.alerts(
+            &caller,
+            AlertFilter { open: true, limit: MAX_ALERTS, ..AlertFilter::default() }
+        ),
         app.dead_letter_groups(&caller, new),
         app.hourly_jobs(&caller, DAY),
         app.workers(&caller),
@@ -56,7 +61,7 @@ pub(super) async fn show(
     let content = html! {
         h1 { "Overview" }
         (figures(&active, &letters, &working))
-        @if let Some(alerts) = open_alerts(&alerts, page.now) { (alerts) }
+        @if !alerts.is_empty() { (open_alerts(&page, &alerts)) }
         section aria-labelledby="running" {
             h2 #running { "Active jobs" }
             @if active.is_empty() { (empty_state("No active jobs.")) }
@@ -141,28 +146,22 @@ fn figures(
     }
 }
 
-/// The alerts of the last day whose condition still holds.
-fn open_alerts(alerts: &[Alert], now: DateTime<Utc>) -> Option<Markup> {
-    let fresh = |alert: &&Alert| alert.cleared_at.is_none() && now - alert.at < TimeDelta::days(1);
-    let fresh: Vec<&Alert> = alerts.iter().filter(fresh).collect();
-    (!fresh.is_empty()).then(|| {
-        html! {
-            section.alerts aria-labelledby="alerts" {
-                h2 #alerts { "Alerts" }
-                ul {
-                    @for alert in fresh {
-                        li {
-                            @match alert.job_id {
-                                Some(id) => a href=(format!("/jobs/{id}")) { (alert.message) },
-                                None => (alert.message),
-                            }
-                            " " span.faint { (time(alert.at, now)) }
-                        }
+/// The newest alerts that are neither acknowledged nor over.
+fn open_alerts(page: &PageContext, alerts: &[Alert]) -> Markup {
+    html! {
+        section.alerts aria-labelledby="alerts" {
+            h2 #alerts { "Alerts" }
+            ul {
+                @for alert in alerts {
+                    li #(format!("alert-{}", alert.id)) {
+                        (alerts::message(alert)) " " span.faint { (time(alert.at, page.now)) } " "
+                        (alerts::acknowledge(page, alert, "/"))
                     }
                 }
             }
+            p { a href="/alerts" { "All open alerts" } }
         }
-    })
+    }
 }
 
 /// An unfinished job: progress, rate, projected end.
@@ -206,8 +205,9 @@ fn card(job: &Job, deadline: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Marku
 
 /// The remaining time of a job, and its projected end.
 pub(super) fn time_left(ends: DateTime<Utc>, now: DateTime<Utc>) -> Markup {
-    let format = if ends - now < TimeDelta::hours(20) { "%H:%M UTC" } else { "%a %d %b %H:%M UTC" };
-    html! { strong { (duration(ends - now)) } " remaining, until " (ends.format(format)) }
+    let style =
+        if ends - now < TimeDelta::hours(20) { TimeStyle::Minute } else { TimeStyle::DayMinute };
+    html! { strong { (duration(ends - now)) } " remaining, until " (time_at(ends, style)) }
 }
 
 /// Whether a job will end before its deadline.
@@ -261,8 +261,7 @@ fn hourly_chart(hours: &[HourlyJobs], now: DateTime<Utc>) -> Markup {
         let (completed, failed) = (of(at, &[Completed]), of(at, &[Failed]));
         let (cancelled, unfinished) = (of(at, &[Cancelled]), of(at, &[Queued, Processing, Paused]));
         let title = format!(
-            "{} UTC: {completed} completed, {failed} failed, {cancelled} cancelled, {unfinished} unfinished",
-            at.format("%H:00")
+            "{completed} completed, {failed} failed, {cancelled} cancelled, {unfinished} unfinished"
         );
         let parts = vec![
             ("completed", completed as f64),
@@ -270,7 +269,7 @@ fn hourly_chart(hours: &[HourlyJobs], now: DateTime<Utc>) -> Markup {
             ("cancelled", cancelled as f64),
             ("processing", unfinished as f64),
         ];
-        Bar { title, label: at.format("%H:00").to_string(), parts }
+        Bar { title, label: BarLabel::Time(at, TimeStyle::Minute), parts }
     };
     let columns: Vec<Bar> = (0..24).rev().map(column).collect();
     let all = |statuses: &[JobStatus]| -> i64 {
@@ -296,7 +295,7 @@ fn hourly_chart(hours: &[HourlyJobs], now: DateTime<Utc>) -> Markup {
                 @if index > 0 { ", " }
                 span class=(format!("cell {kind}")) aria-hidden="true" {} (each[index])
             }
-            ". Hours are UTC."
+            ". " (time_zone_note())
         }
     }
 }

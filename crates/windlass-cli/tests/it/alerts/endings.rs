@@ -42,7 +42,7 @@ async fn a_suspended_job_type_raises_an_alert_that_ends_when_its_step_works_agai
     let id = sandbox.submit("RAISE").await;
     eventually("the alert is received", async || receiver.kinds() == ["suspended"]).await;
     let alert = of_kind(&sandbox, "suspended").await.remove(0);
-    assert!(text(&alert["message"]).starts_with("RAISE is suspended"), "{alert:#}");
+    assert!(text(&alert["message"]).starts_with("RAISE: job type suspended"), "{alert:#}");
     let _service = Server::start_on(port).await;
     sandbox.completed(&id).await;
     let end = ended(&receiver, "suspended").await;

@@ -9,10 +9,11 @@ use serde_json::json;
 use std::path::PathBuf;
 use windlass_testkit::{Browser, Screen};
 
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 8] = [
     ("overview", "/"),
     ("jobs", "/jobs"),
     ("letters", "/dead-letters?status="),
+    ("alerts", "/alerts?show=all"),
     ("job-types", "/job-types"),
     ("job-type", "/job-types/TAKE"),
     ("schedules", "/schedules"),

@@ -84,7 +84,7 @@ async fn a_chunk_is_opened_and_a_job_cancelled() {
     let cells = "return document.querySelectorAll('.cells .cell').length";
     assert_eq!(browser.run(cells).await, json!(40));
     browser.run("document.querySelector('.cells .cell').click()").await;
-    browser.sees_all(&["Chunk 0", "Records"]).await;
+    browser.sees_all(&["Chunk 0", "Keys"]).await;
     browser.press("Cancel…").await;
     browser.go("Cancel job").await;
     browser.sees("Cancelled").await;

@@ -35,6 +35,9 @@ impl Engine {
     }
 
     /// The deadline of a scheduled job.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn deadline(&self, job: JobId) -> Result<Option<DateTime<Utc>>> {
         let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(None) };
         let deadline = snapshot.definition.schedule.and_then(|schedule| schedule.deadline);

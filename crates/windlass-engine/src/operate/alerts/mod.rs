@@ -52,6 +52,9 @@ impl Engine {
 
     /// Raises all alerts that are due now and ends those that are over; deadlines and outboxes only if
     /// asked. Each alert is raised once, however often this is called.
+    ///
+    /// # Errors
+    /// The store fails.
     pub async fn raise_alerts(&self, deadlines: bool) -> Result<()> {
         self.find_failures().await?;
         self.find_dead_letters().await?;

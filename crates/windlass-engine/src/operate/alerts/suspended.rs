@@ -24,7 +24,7 @@ impl Engine {
             let is_job_type = self.config().jobs.contains_key(&control.subject);
             if let Some(reason) = control.suspended.filter(|_| is_job_type) {
                 let job_type = control.subject;
-                let message = format!("{job_type} is {reason}");
+                let message = format!("{job_type}: {reason}");
                 let details = json!({"reason": reason});
                 let alert = self.condition(kind, job_type, message, details, 0);
                 self.raise(NewAlert { sustained_for: after, ..alert }).await?;

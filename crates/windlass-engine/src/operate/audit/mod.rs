@@ -27,6 +27,17 @@ use windlass_core::problem::Code;
 use windlass_core::{Counts, JobId, JobStatus, Problem};
 
 /// The result of an audit.
+///
+/// ```no_run
+/// # async fn example(engine: &windlass_engine::Engine, job: windlass_core::JobId) -> windlass_engine::Result<()> {
+/// let audit = engine.audit(job).await?;
+/// for reason in audit.findings.iter().chain(&audit.not_judged) {
+///     println!("{reason}");
+/// }
+/// assert!(audit.is_proven());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -69,12 +80,18 @@ const CHUNKS_PER_PAGE: u32 = 500;
 
 impl Engine {
     /// Audits a job against store, ledger and source.
+    ///
+    /// # Errors
+    /// There is no such job, or the store or its database fails.
     pub async fn audit(&self, id: JobId) -> Result<Audit> {
         self.audit_with(id, true).await
     }
 
     /// Audits a job, optionally without reading the source, which may be large. Without the source the
     /// verdict is never *proven*: the audit finds contradictions between store and ledger only.
+    ///
+    /// # Errors
+    /// There is no such job, or the store or its database fails.
     pub async fn audit_with(&self, id: JobId, read_source: bool) -> Result<Audit> {
         let job = self.job(id).await?;
         let segments = self.store().segments(id).await?;

@@ -6,8 +6,15 @@ use serde::Serialize;
 use windlass_core::JobId;
 
 /// The verdict of an audit.
+///
+/// ```
+/// use windlass_engine::Verdict;
+///
+/// assert_eq!(Verdict::CannotBeJudged.as_str(), "CANNOT BE JUDGED");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Verdict {
     /// Store, ledger and source agree: every item was processed exactly once.
     Proven,
@@ -30,6 +37,12 @@ impl Verdict {
 
 /// How the source changed since planning, per chunk: a row that moved from one chunk to another has
 /// disappeared from the first and appeared in the second.
+///
+/// ```
+/// use windlass_engine::Drift;
+///
+/// assert_eq!(Drift::default().appeared, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drift {
     /// New rows in the planned ranges and after the greatest planned key.

@@ -86,7 +86,7 @@ pub(crate) async fn a_cancelled_export_leaves_nothing(fixture: EngineFixture) {
     let id = engine.submit(request(), Engine::local_identity()).await.unwrap().id();
     plan_job(&engine, id).await;
     let held = engine.store().lease_chunks(&by_hand(id), 1).await.unwrap().remove(0);
-    let options = windlass_engine::Options { slots: 1, only: Some(id), ..Default::default() };
+    let options = windlass_engine::Options::default().with_slots(1).with_only(id);
     let (worker, handle) = windlass_engine::Worker::new(engine.clone(), options);
     let working = tokio::spawn(worker.run());
     windlass_testkit::eventually("the others are there", PATIENCE, async || {

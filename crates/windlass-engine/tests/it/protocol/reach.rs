@@ -210,7 +210,7 @@ pub(crate) async fn an_expired_identity_ends_a_job_only_if_claims_expire_is_set(
         let engine = fixture.builder(&job(HANDLER, &more)).handler("work", late);
         let engine = engine.connect().await.unwrap();
         let id = engine.submit(request(), expiring.clone()).await.unwrap().id();
-        let options = windlass_engine::Options { slots: 1, only: Some(id), ..Default::default() };
+        let options = windlass_engine::Options::default().with_slots(1).with_only(id);
         let (worker, handle) = windlass_engine::Worker::new(engine.clone(), options);
         let working = tokio::spawn(worker.run());
         let done = ended(&engine, id).await;

@@ -215,7 +215,7 @@ pub(crate) async fn stopped_by_a_worker_that_dies(fixture: EngineFixture) {
         let builder = jobs.step("work", Arc::new(stopped.script.clone()));
         process.spawn(async move {
             let engine = builder.connect().await.unwrap();
-            let options = Options { slots: 1, name: "dies".to_owned(), only: None };
+            let options = Options::default().with_slots(1).with_name("dies");
             Worker::new(engine, options).0.run().await
         });
         stopped.script.reached.notified().await;

@@ -141,7 +141,7 @@ pub(crate) async fn submit(engine: &Engine) -> JobId {
 pub(crate) fn start(
     engine: &Engine,
 ) -> (Handle, tokio::task::JoinHandle<windlass_engine::WorkerStats>) {
-    let options = Options { slots: 2, name: "worker".to_owned(), only: None };
+    let options = Options::default().with_slots(2).with_name("worker");
     let (worker, handle) = Worker::new(engine.clone(), options);
     (handle, tokio::spawn(worker.run()))
 }

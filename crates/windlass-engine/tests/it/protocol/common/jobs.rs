@@ -67,7 +67,7 @@ pub(crate) struct Working {
 
 impl Working {
     pub(crate) fn start(engine: &Engine, name: &str, slots: usize) -> Working {
-        let options = Options { slots, name: name.to_owned(), only: None };
+        let options = Options::default().with_slots(slots).with_name(name);
         let (worker, handle) = Worker::new(engine.clone(), options);
         Working { handle, task: tokio::spawn(worker.run()) }
     }
