@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::ErrorClass;
-use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewPart, Progress};
+use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
 pub(crate) struct ChunkRunner {
@@ -35,6 +35,8 @@ pub(crate) struct ChunkRunner {
     pub(super) marked: bool,
     /// The part that a `map` or `export` chunk produced.
     pub(crate) part: Option<NewPart>,
+    /// The records that an export could not represent. It has no ledger that would keep them.
+    pub(crate) dead_letters: Vec<NewDeadLetter>,
 }
 
 /// How often a chunk recovers from a broken connection without a commit in between.
@@ -130,8 +132,17 @@ impl ChunkRunner {
         ledger: Ledger,
     ) -> ChunkRunner {
         let batch_size = job.commit_items();
-        let (acquired, marked, part) = (Instant::now(), false, None);
-        let chunk = ChunkRunner { job, lease, leased, ledger, acquired, batch_size, marked, part };
+        let chunk = ChunkRunner {
+            job,
+            lease,
+            leased,
+            ledger,
+            acquired: Instant::now(),
+            batch_size,
+            marked: false,
+            part: None,
+            dead_letters: Vec::new(),
+        };
         chunk.record_progress();
         chunk
     }
