@@ -159,13 +159,15 @@ pub(crate) async fn a_change_of_a_generated_column_is_a_dead_letter(fixture: Eng
         .await;
     // MariaDB ignores the value of an INSERT … SELECT, with a warning.
     let refuses_inserts = !matches!(fixture.app, TestDatabase::Mariadb(_));
-    let handler = async move |visit: Visit, _| match visit.id {
-        4 => Ok(Outcome::set("twice", 8)),
-        7 if refuses_inserts => {
-            let row = [("id", 7.into()), ("twice", 14.into())];
-            Ok(windlass_core::Change::default().insert("twins", row).into())
+    let handler = move |visit: Visit, _| async move {
+        match visit.id {
+            4 => Ok(Outcome::set("twice", 8)),
+            7 if refuses_inserts => {
+                let row = [("id", 7.into()), ("twice", 14.into())];
+                Ok(windlass_core::Change::default().insert("twins", row).into())
+            }
+            _ => visit.done(),
         }
-        _ => visit.done(),
     };
     let engine = fixture.builder(&job(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
