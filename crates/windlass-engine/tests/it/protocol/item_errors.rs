@@ -157,12 +157,10 @@ pub(crate) async fn a_change_of_a_generated_column_is_a_dead_letter(fixture: Eng
         .app
         .run("CREATE TABLE twins (id bigint, twice bigint GENERATED ALWAYS AS (id * 2) STORED)")
         .await;
-    // MariaDB ignores the value of an INSERT … SELECT, with a warning.
-    let refuses_inserts = !matches!(fixture.app, TestDatabase::Mariadb(_));
     let handler = move |visit: Visit, _| async move {
         match visit.id {
             4 => Ok(Outcome::set("twice", 8)),
-            7 if refuses_inserts => {
+            7 => {
                 let row = [("id", 7.into()), ("twice", 14.into())];
                 Ok(windlass_core::Change::default().insert("twins", row).into())
             }
@@ -172,7 +170,9 @@ pub(crate) async fn a_change_of_a_generated_column_is_a_dead_letter(fixture: Eng
     let engine = fixture.builder(&job(HANDLER, "")).handler("work", handler);
     let engine = engine.connect().await.unwrap();
     let done = complete(&engine).await;
-    let refused: &[i64] = if refuses_inserts { &[4, 7] } else { &[4] };
+    // MariaDB ignores the value in an UPDATE of joined tables, with a warning.
+    let ignores = matches!(fixture.app, TestDatabase::Mariadb(_));
+    let refused: &[i64] = if ignores { &[7] } else { &[4, 7] };
     assert_eq!(done.items.dead, refused.len() as i64);
     assert_eq!(done.items.processed, ROWS - done.items.dead);
     let letters = letters(&engine, done.id).await;
