@@ -1,5 +1,6 @@
 //! A column of values as one typed array parameter of PostgreSQL.
 
+use crate::array_text;
 use std::borrow::Cow;
 use windlass_core::{Column, ColumnType, Value};
 #[cfg(feature = "postgres")]
@@ -28,8 +29,9 @@ impl<'a> Array<'a> {
             Some(ColumnType::Bytes) => gather(values, bytes).map(Array::Bytes),
             _ => None,
         };
-        native
-            .unwrap_or_else(|| Array::Texts(values.iter().map(|value| text(value, kind)).collect()))
+        native.unwrap_or_else(|| {
+            Array::Texts(values.iter().map(|value| text(value, column)).collect())
+        })
     }
 
     /// An array that owns the values.
@@ -74,11 +76,17 @@ impl<'a> Array<'a> {
 
 /// The text of a value as the server reads it. In a JSON column a text is a JSON string, as it is in the
 /// records of steps.
-fn text<'a>(value: &'a Value, kind: Option<ColumnType>) -> Option<Cow<'a, str>> {
+fn text<'a>(value: &'a Value, column: Option<&Column>) -> Option<Cow<'a, str>> {
     match value {
         Value::Null => None,
-        value if kind == Some(ColumnType::Json) => Some(Cow::Owned(value.to_json().to_string())),
+        value if column.is_some_and(|column| column.kind == ColumnType::Json) => {
+            Some(Cow::Owned(value.to_json_text()))
+        }
         Value::Text(text) => Some(Cow::Borrowed(text)),
+        Value::Json(json) => {
+            let list = column.and_then(|column| array_text::from_json(json, column));
+            Some(list.map_or(Cow::Borrowed(json.text()), Cow::Owned))
+        }
         value => value.to_text().map(Cow::Owned),
     }
 }

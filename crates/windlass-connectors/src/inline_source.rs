@@ -99,7 +99,7 @@ fn record(item: Json, columns: &mut Columns) -> Record {
     }
     // A number above i64::MAX fits no numeric value, so it stays JSON.
     let value = |json: Json| match &json {
-        Json::Number(number) if number.is_u64() && !number.is_i64() => Value::Json(json),
+        Json::Number(number) if number.is_u64() && !number.is_i64() => Value::Json(json.into()),
         _ => Value::from_json(json),
     };
     Record::new(columns.clone(), fields.into_iter().map(|(_, json)| value(json)).collect())

@@ -37,11 +37,6 @@ impl<'a> ItemReader<'a> {
         }
     }
 
-    /// The number of columns of a record.
-    pub(crate) fn width(&self) -> usize {
-        self.columns.len()
-    }
-
     /// The position of the row's guard, if the rows have one.
     pub(crate) fn guard_position(&self) -> Option<usize> {
         self.guarded.then_some(self.columns.len())

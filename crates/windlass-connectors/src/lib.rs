@@ -16,6 +16,7 @@
 )]
 
 mod array;
+mod array_text;
 mod chunk_binding;
 mod chunk_cutter;
 mod column_cache;

@@ -36,7 +36,7 @@ fn joined<T>(values: &[Option<T>], write: impl Fn(&T) -> String) -> String {
 }
 
 /// Quotes an element of an array, so that commas, braces and NULL in it have no meaning.
-fn element(text: &str) -> String {
+pub(crate) fn element(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

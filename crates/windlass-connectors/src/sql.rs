@@ -216,7 +216,7 @@ fn cell(value: &Value) -> serde_json::Value {
             serde_json::json!({ "text": hex::encode(text) })
         }
         // As text, like a bound value.
-        Value::Json(json) => json.to_string().into(),
+        Value::Json(json) => json.text().into(),
         other => other.to_json(),
     }
 }

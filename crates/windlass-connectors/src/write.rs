@@ -1,6 +1,6 @@
 //! Checks the changes of single items, and groups them into few statements.
 
-use crate::{DeferredItem, Scope, WriteItem};
+use crate::{ConnectorError, DeferredItem, Scope, WriteItem};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use windlass_core::config::names;
 use windlass_core::{ChunkId, Column, Counts, Value};
@@ -77,6 +77,23 @@ pub(crate) fn emitted(group: &Inserts<'_>) -> Option<(ChunkId, i64)> {
         return None;
     };
     Some((ChunkId { job: job.parse().ok()?, number: *number }, group.rows.len() as i64))
+}
+
+/// A change that the table refuses for its columns is an error of its item and not of the job: one that sets a
+/// generated column, which PostgreSQL, MariaDB, MySQL and SQLite report as an error of the statement.
+pub(crate) fn item_error(error: ConnectorError) -> ConnectorError {
+    let is_generated = |error: &Error| match error.code.as_deref() {
+        Some("428C9" | "1906" | "3105") => true,
+        _ => error.message.contains("generated column"),
+    };
+    match error {
+        ConnectorError::Database(error)
+            if error.class == ErrorClass::Definition && is_generated(&error) =>
+        {
+            Error { class: ErrorClass::Data, ..error }.into()
+        }
+        error => error,
+    }
 }
 
 /// The items to defer because of conflicts, and the change of the counts, in which every item counts as

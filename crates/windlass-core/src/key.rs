@@ -68,7 +68,7 @@ pub mod id {
     /// Reads what [`serialize`] wrote.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
-            Value::Json(json) => Key::from_id(json),
+            Value::Json(json) => Key::from_id(json.to_value()),
             single => Key(vec![single]),
         })
     }

@@ -111,7 +111,7 @@ impl<'de> Deserializer<'de> for Field<'_> {
             Value::Float(value) => visitor.visit_f64(*value),
             Value::Text(text) => visitor.visit_str(text),
             Value::Bytes(bytes) => visitor.visit_bytes(bytes),
-            Value::Json(json) => json.clone().deserialize_any(visitor).map_err(RecordError::custom),
+            Value::Json(json) => json.visit(visitor),
         }
     }
 
@@ -147,9 +147,10 @@ impl<'de> Deserializer<'de> for Field<'_> {
     ) -> Result<V::Value, RecordError> {
         match self.0 {
             Value::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            Value::Json(json) => {
-                json.clone().deserialize_enum(name, variants, visitor).map_err(RecordError::custom)
-            }
+            Value::Json(json) => json
+                .to_value()
+                .deserialize_enum(name, variants, visitor)
+                .map_err(RecordError::custom),
             other => Err(RecordError::custom(format!("{other} is not a variant of {name}"))),
         }
     }
@@ -196,7 +197,7 @@ mod tests {
             Value::Null,
             Value::Int(1),
             Value::from("home"),
-            Value::Json(json!(["a"])),
+            Value::Json(json!(["a"]).into()),
         ];
         Record::new(columns, values)
     }

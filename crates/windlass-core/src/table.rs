@@ -176,8 +176,8 @@ impl ColumnType {
                 }
                 (ColumnType::Float, float @ Value::Float(_)) => return Ok(float),
                 // As DynamoDB's numbers come that no float holds exactly.
-                (ColumnType::Numeric, Value::Json(json)) if json["$number"].is_string() => {
-                    json["$number"].as_str().unwrap_or_default().to_owned()
+                (ColumnType::Numeric, _) if other["$number"].is_string() => {
+                    other["$number"].as_str().unwrap_or_default().to_owned()
                 }
                 _ => return Err(format!("{other} is not a single value")),
             },

@@ -1,7 +1,9 @@
 //! One value of one column, as Windlass carries it between a database, a step and JSON.
 
+use crate::json::{JSON, Json};
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
 
 /// A value. Types without an exact form in JSON or Rust (numeric, uuid, date, timestamp) are the text of
 /// the database; the type of the column tells how to read them.
@@ -29,8 +31,8 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A JSON document.
-    Json(serde_json::Value),
+    /// A JSON document, or a number that no other variant holds exactly.
+    Json(Json),
 }
 
 impl PartialEq for Value {
@@ -62,7 +64,7 @@ impl Value {
         16 + match self {
             Value::Text(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
-            Value::Json(json) => json.to_string().len(),
+            Value::Json(json) => json.text().len(),
             _ => 0,
         }
     }
@@ -78,43 +80,149 @@ impl Value {
             }
             Value::Text(text) => Some(text.clone()),
             Value::Bytes(bytes) => Some(format!("\\x{}", hex::encode(bytes))),
-            Value::Json(json) => Some(json.to_string()),
+            Value::Json(json) => Some(json.text().to_owned()),
         }
     }
 
-    /// The value as JSON, as steps and people see it.
+    /// The value as JSON, as people see it. Numbers inside a document become floats;
+    /// [`Value::to_json_text`] keeps their digits.
     pub fn to_json(&self) -> serde_json::Value {
-        serde_json::to_value(self).unwrap_or_default()
+        match self {
+            Value::Json(json) if json.text() != "null" => json.to_value(),
+            value => serde_json::to_value(value).unwrap_or_default(),
+        }
+    }
+
+    /// The text of the value in a JSON column. A text is a JSON string, as it is in the records of steps.
+    pub fn to_json_text(&self) -> String {
+        match self {
+            Value::Json(json) => json.text().to_owned(),
+            value => value.to_json().to_string(),
+        }
     }
 
     /// A row as one JSON document.
     pub fn from_row(row: crate::Row) -> Value {
-        Value::Json(row.into_iter().map(|(name, value)| (name, value.to_json())).collect())
+        Json::of(&row).map_or(Value::Null, Value::Json)
+    }
+
+    /// A float of 32 bits as the float of 64 bits with the same shortest decimal: 0.1 stays 0.1. Rounded
+    /// to 32 bits it is the same float again.
+    pub fn from_f32(value: f32) -> Value {
+        let shortest = value.to_string().parse();
+        Value::Float(shortest.unwrap_or_else(|_| f64::from(value)))
+    }
+
+    /// Reads JSON text as [`Value::from_json`] does, and keeps a number that neither an integer nor a
+    /// float holds with all its digits as [`Value::Json`].
+    ///
+    /// ```
+    /// use windlass_core::Value;
+    ///
+    /// let read = |text: &str| Value::from_json_text(text).unwrap();
+    /// assert_eq!(read("1.5"), Value::Float(1.5));
+    /// assert_eq!(read("1.50").to_text().unwrap(), "1.50");
+    /// assert_eq!(read("12345678901234567890.1").to_text().unwrap(), "12345678901234567890.1");
+    /// ```
+    ///
+    /// # Errors
+    /// The text is not JSON.
+    pub fn from_json_text(text: &str) -> Result<Value, serde_json::Error> {
+        serde_json::from_str::<&RawValue>(text).map(Value::from_raw)
+    }
+
+    fn from_raw(raw: &RawValue) -> Value {
+        let text = raw.get();
+        let plain = || serde_json::from_str(text).map(Value::from_json);
+        match text.as_bytes().first() {
+            Some(b'-' | b'0'..=b'9') if text.contains(['.', 'e', 'E']) => match text.parse() {
+                Ok(float) if is_exact(float, text) => Value::Float(float),
+                _ => Value::Json(raw.into()),
+            },
+            Some(b'-' | b'0'..=b'9') => match text.parse() {
+                Ok(int) if text != "-0" => Value::Int(int),
+                _ if text == "-0" => Value::Float(-0.0),
+                _ => Value::Json(raw.into()),
+            },
+            // Only an object of one field may represent another value.
+            Some(b'{') if text.len() <= MAX_TAGGED_BYTES || text.contains("\"$bytes\"") => {
+                match plain() {
+                    // Not this document, but the one that it represents.
+                    Ok(Value::Json(json)) if json.text() == "null" => Value::Json(json),
+                    Ok(Value::Json(_)) | Err(_) => Value::Json(raw.into()),
+                    Ok(value) => value,
+                }
+            }
+            Some(b'{' | b'[') => Value::Json(raw.into()),
+            _ => plain().unwrap_or_else(|_| Value::Json(raw.into())),
+        }
     }
 
     /// Reads what [`Value::to_json`] wrote. Objects, arrays and integers beyond 63 bits, which no
     /// other variant holds exactly, become [`Value::Json`].
     pub fn from_json(json: serde_json::Value) -> Value {
-        use serde_json::Value as Json;
+        use serde_json::Value as Document;
         match json {
-            Json::Null => Value::Null,
-            Json::Bool(value) => Value::Bool(value),
-            Json::String(text) => Value::Text(text),
-            Json::Number(number) => match number.as_i64() {
+            Document::Null => Value::Null,
+            Document::Bool(value) => Value::Bool(value),
+            Document::String(text) => Value::Text(text),
+            Document::Number(number) => match number.as_i64() {
                 Some(int) => Value::Int(int),
                 None => match number.as_f64().filter(|_| number.is_f64()) {
                     Some(float) => Value::Float(float),
-                    None => Value::Json(Json::Number(number)),
+                    None => Value::Json(Document::Number(number).into()),
                 },
             },
-            Json::Object(map) => match tagged(&map) {
+            Document::Object(map) => match tagged(&map) {
                 Some(value) => value,
-                None => Value::Json(Json::Object(map)),
+                None => Value::Json(Document::Object(map).into()),
             },
-            list @ Json::Array(_) => Value::Json(list),
+            list @ Document::Array(_) => Value::Json(list.into()),
         }
     }
 }
+
+/// A value that is deserialized from JSON text with all digits of its numbers.
+///
+/// It can be read only by serde_json itself, not inside an untagged or flattened type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExactValue(pub Value);
+
+impl<'de> Deserialize<'de> for ExactValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(ExactValue(Value::from_raw(&raw)))
+    }
+}
+
+/// Whether a float has the digits of a number, so that nothing is lost: 1.5 has those of `1.5` and `15e-1`,
+/// but not the decimal places of `1.50`.
+fn is_exact(float: f64, text: &str) -> bool {
+    float.is_finite()
+        && digits(text) == digits(&format!("{float:e}"))
+        && (text.contains(['e', 'E']) || !text.ends_with('0') || text.ends_with(".0"))
+}
+
+/// The significant digits of a number and the power of ten of the last one.
+fn digits(text: &str) -> Option<(bool, String, i64)> {
+    let (mantissa, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (negative, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => (true, mantissa),
+        None => (false, mantissa),
+    };
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{part}");
+    let significant = all.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return Some((negative, String::new(), 0));
+    }
+    let zeros = all.len() - all.trim_end_matches('0').len();
+    let power = power.parse::<i64>().ok()? - part.len() as i64 + zeros as i64;
+    Some((negative, significant.to_owned(), power))
+}
+
+/// The greatest size of an object that represents a value other than bytes.
+const MAX_TAGGED_BYTES: usize = 64;
 
 /// The keys of one-field objects that represent values without a JSON form.
 const BYTES: &str = "$bytes";
@@ -133,6 +241,9 @@ fn non_finite(value: f64) -> Option<&'static str> {
 /// The value that a one-field object represents. Any other object is a document of the user.
 fn tagged(map: &serde_json::Map<String, serde_json::Value>) -> Option<Value> {
     let (tag, json) = map.iter().next().filter(|_| map.len() == 1)?;
+    if tag == JSON && json.is_null() {
+        return Some(Value::Json(serde_json::Value::Null.into()));
+    }
     let text = json.as_str()?;
     match (tag.as_str(), text) {
         (BYTES, _) => hex::decode(text).ok().map(Value::Bytes),
@@ -284,8 +395,36 @@ pub(crate) mod tests {
             assert_eq!(Value::from_json(value.to_json()), value);
         }
         for document in [json!({"$float": "1.5"}), json!({"$float": "NaN", "b": 1}), json!({})] {
-            assert_eq!(Value::from_json(document.clone()), Value::Json(document));
+            assert_eq!(Value::from_json(document.clone()), Value::Json(document.into()));
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_float_of_32_bits_is_read_as_it_prints(bits in any::<u32>()) {
+            let float = f32::from_bits(bits);
+            let Value::Float(value) = Value::from_f32(float) else { panic!() };
+            prop_assert!(value as f32 == float || float.is_nan(), "{float}");
+            if float.is_finite() {
+                prop_assert_eq!(value.to_string(), float.to_string());
+            }
+        }
+
+        #[test]
+        fn a_number_keeps_its_digits(text in "-?(0|[1-9][0-9]{0,25})([.][0-9]{1,25})?(e[+-]?[0-9]{1,3})?") {
+            let value = Value::from_json_text(&text).unwrap();
+            let written = value.to_text().unwrap();
+            prop_assert_eq!(digits(&written), digits(&text), "{}", value);
+        }
+    }
+
+    #[test]
+    fn a_json_null_differs_from_null() {
+        let null = Value::Json(json!(null).into());
+        assert_eq!(null.to_json(), json!({"$json": null}));
+        assert_eq!(null.to_json_text(), "null");
+        assert_eq!(Value::from_json_text("{\"$json\":null}").unwrap(), null);
+        assert_eq!(Value::from_json_text("null").unwrap(), Value::Null);
     }
 
     #[test]

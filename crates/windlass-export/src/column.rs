@@ -361,7 +361,7 @@ fn json_text(value: &Value) -> Result<Cow<'_, str>, Reason> {
         },
         Value::Bytes(_) => Err("it is bytes, which are not JSON".into()),
         Value::Float(value) if !value.is_finite() => Err("JSON has no such number".into()),
-        other => Ok(Cow::Owned(other.to_json().to_string())),
+        other => Ok(Cow::Owned(other.to_json_text())),
     }
 }
 

@@ -200,7 +200,7 @@ mod tests {
             (T::Numeric, "", Value::from("NaN")),
             (T::Bool, "", Value::Int(1)),
             (T::Text, "", Value::Int(1)),
-            (T::Json, "", Value::Json(json!("text"))),
+            (T::Json, "", Value::Json(json!("text").into())),
             (T::Json, "", Value::from("{\"a\": 1}")),
         ] {
             builder(&[("c", kind, sql_type, true)]).push(&[value]).unwrap();

@@ -16,8 +16,8 @@ const JSON: &str = "json";
 ///
 /// Decimals with a precision stay decimals, in 128 bits up to 38 digits and in 256 bits up to 76. A decimal without a
 /// precision is text; [`schema_of`] finds one for a result. Integers have 64 bits, unsigned if the database type is.
-/// Dates are days. Timestamps are microseconds, in UTC if the type has a time zone. UUIDs, JSON and all other types
-/// are text.
+/// Dates are days. Timestamps are microseconds, in UTC if the type has a time zone. Arrays of PostgreSQL are JSON.
+/// UUIDs, JSON and all other types are text.
 pub fn schema(columns: &[Column]) -> SchemaRef {
     build(columns, |_, column| data_type(column))
 }
@@ -62,6 +62,9 @@ fn build(columns: &[Column], data_type: impl Fn(usize, &Column) -> DataType) -> 
     let fields = columns.iter().enumerate().map(|(place, column)| {
         let field = Field::new(&column.name, data_type(place, column), column.nullable);
         match column.kind {
+            _ if column.sql_type.ends_with("[]") => {
+                field.with_metadata(HashMap::from([(KIND.into(), JSON.into())]))
+            }
             ColumnType::Json => field.with_metadata(HashMap::from([(KIND.into(), JSON.into())])),
             _ => field,
         }
@@ -74,7 +77,9 @@ fn data_type(column: &Column) -> DataType {
     match column.kind {
         ColumnType::Bool => DataType::Boolean,
         // Every reader of Parquet supports unsigned 64-bit integers, and they are faster than decimals.
-        ColumnType::Int if sql_type.contains("unsigned") => DataType::UInt64,
+        ColumnType::Int if sql_type.contains("unsigned") || sql_type.starts_with("bit") => {
+            DataType::UInt64
+        }
         ColumnType::Int => DataType::Int64,
         ColumnType::Float => DataType::Float64,
         ColumnType::Numeric => decimal(&sql_type).unwrap_or(DataType::Utf8),
@@ -164,6 +169,8 @@ mod tests {
             (T::Json, "jsonb", "json"),
             (T::Bytes, "bytea", "bytes"),
             (T::Other, "inet", "text"),
+            (T::Other, "integer[]", "json"),
+            (T::Int, "bit(64)", "uint64"),
         ] {
             assert_eq!(named(kind, sql_type), name, "{sql_type}");
         }

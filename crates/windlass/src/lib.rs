@@ -76,7 +76,7 @@ pub use windlass_core::config::Connection;
 pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,
     DeadLetterStatus, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError, Job, JobId,
-    JobStatus, JobType, JobTypeBuilder, Key, Load, OnConflict, OnExceeded, Outcome, Problem,
+    JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnConflict, OnExceeded, Outcome, Problem,
     Record, Report, Request, Retention, RetryPolicy, Schedule, Secret, Value,
 };
 pub use windlass_engine::{

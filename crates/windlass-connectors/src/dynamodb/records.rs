@@ -129,9 +129,7 @@ impl Records {
 fn tracked(item: Item, columns: &mut Columns) -> TrackedItem {
     let jobs = match item.record.get(JOBS) {
         None => return TrackedItem { item, jobs: Vec::new() },
-        Some(Value::Json(serde_json::Value::Array(jobs))) => {
-            jobs.iter().filter_map(|job| job.as_str().map(str::to_owned)).collect()
-        }
+        Some(Value::Json(jobs)) => serde_json::from_str(jobs.text()).unwrap_or_default(),
         Some(_) => Vec::new(),
     };
     let fields = || item.record.iter().filter(|(name, _)| *name != JOBS);

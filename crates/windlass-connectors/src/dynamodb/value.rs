@@ -22,23 +22,23 @@ pub fn from_attribute(attribute: AttributeValue) -> Value {
         AttributeValue::Bool(value) => Value::Bool(value),
         AttributeValue::Null(_) => Value::Null,
         AttributeValue::B(bytes) => Value::Bytes(bytes.into_inner()),
-        AttributeValue::L(list) => {
-            Value::Json(list.into_iter().map(|one| from_attribute(one).to_json()).collect())
-        }
+        AttributeValue::L(list) => Value::Json(
+            list.into_iter().map(|one| from_attribute(one).to_json()).collect::<Json>().into(),
+        ),
         AttributeValue::M(map) => {
             // Sorted, so that a record always has the same text.
             let mut fields: Vec<(String, AttributeValue)> = map.into_iter().collect();
             fields.sort_by(|left, right| left.0.cmp(&right.0));
             let json = fields.into_iter().map(|(name, one)| (name, from_attribute(one).to_json()));
-            Value::Json(json.collect())
+            Value::Json(json.collect::<Json>().into())
         }
-        AttributeValue::Ss(list) => Value::Json(json!({ STRINGS: list })),
-        AttributeValue::Ns(list) => Value::Json(json!({ NUMBERS: list })),
+        AttributeValue::Ss(list) => Value::Json(json!({ STRINGS: list }).into()),
+        AttributeValue::Ns(list) => Value::Json(json!({ NUMBERS: list }).into()),
         AttributeValue::Bs(list) => {
             let list: Vec<String> = list.into_iter().map(|one| hex::encode(one.as_ref())).collect();
-            Value::Json(json!({ BINARIES: list }))
+            Value::Json(json!({ BINARIES: list }).into())
         }
-        other => Value::Json(json!({ "$unknown": format!("{other:?}") })),
+        other => Value::Json(json!({ "$unknown": format!("{other:?}") }).into()),
     }
 }
 
@@ -54,7 +54,8 @@ pub fn to_attribute(value: &Value) -> Result<AttributeValue> {
         }
         Value::Text(text) => AttributeValue::S(text.clone()),
         Value::Bytes(bytes) => AttributeValue::B(Blob::new(bytes.clone())),
-        Value::Json(json) => from_json(json)?,
+        Value::Json(json) if json.is_number() => AttributeValue::N(json.text().to_owned()),
+        Value::Json(json) => from_json(&json.to_value())?,
     })
 }
 
@@ -118,7 +119,7 @@ fn number(text: String) -> Value {
     }
     match text.parse::<f64>() {
         Ok(float) if float.is_finite() && float.to_string() == text => Value::Float(float),
-        _ => Value::Json(json!({ NUMBER: text })),
+        _ => Value::Json(json!({ NUMBER: text }).into()),
     }
 }
 
@@ -208,9 +209,9 @@ mod tests {
 
     #[test]
     fn a_map_with_other_fields_stays_a_map() {
-        let map = Value::Json(json!({ "N": "5" }));
+        let map = Value::Json(json!({ "N": "5" }).into());
         assert!(to_attribute(&map).unwrap().is_m());
-        let two = Value::Json(json!({ "$number": "5", "more": 1 }));
+        let two = Value::Json(json!({ "$number": "5", "more": 1 }).into());
         assert!(to_attribute(&two).unwrap().is_m());
     }
 

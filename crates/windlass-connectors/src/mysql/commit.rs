@@ -2,6 +2,7 @@
 
 use super::{MysqlConnection, deferred, finish, read, write};
 use crate::sql::Dialect;
+use crate::write::item_error;
 use crate::{
     Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
     statement,
@@ -134,7 +135,9 @@ async fn apply(
             unmark(transaction, scope, &key_set).await?;
             Ok((counts, Vec::new()))
         }
-        Effect::Write(items) => write::write(data, transaction, scope, items).await,
+        Effect::Write(items) => {
+            write::write(data, transaction, scope, items).await.map_err(item_error)
+        }
     }
 }
 

@@ -3,8 +3,11 @@
 use super::value::is_invalid_date;
 use crate::{ConnectorError, Ledger, Result, Scope};
 use windlass_core::problem::Code;
-use windlass_core::{ChunkId, Column, ColumnType as Kind, Counts, Cursor, Key, Problem, Value};
+use windlass_core::{
+    ChunkId, Column, ColumnType as Kind, Counts, Cursor, Json, Key, Problem, Value,
+};
 use windlass_drivers::mysql::{self, ColumnType, Row};
+use windlass_drivers::{Error, ErrorClass};
 
 /// One column of a row as a value, by its type in the result and in the table.
 pub(super) fn value(row: &Row, index: usize, column: Option<&Column>) -> Result<Value> {
@@ -24,7 +27,7 @@ pub(super) fn value(row: &Row, index: usize, column: Option<&Column>) -> Result<
             Ok(number) => Value::Int(number),
             Err(_) => Value::Text(number.to_string()),
         },
-        (mysql::Value::Float(number), _) => Value::Float(f64::from(*number)),
+        (mysql::Value::Float(number), _) => Value::from_f32(*number),
         (mysql::Value::Double(number), _) => Value::Float(*number),
         (mysql::Value::Date(year, month, day, ..), ColumnType::MYSQL_TYPE_DATE) => {
             Value::Text(format!("{year:04}-{month:02}-{day:02}"))
@@ -61,13 +64,18 @@ pub(super) fn value(row: &Row, index: usize, column: Option<&Column>) -> Result<
                 return Ok(Value::Bytes(bytes.clone()));
             }
             let text = String::from_utf8(bytes.clone())
-                .map_err(|_| ConnectorError::Unreadable("a text that is not UTF-8".to_owned()))?;
-            match is_json.then(|| serde_json::from_str(&text)) {
-                Some(Ok(json)) => Value::Json(json),
-                _ => Value::Text(text),
+                .map_err(|_| unreadable(&info.name_str(), "is not UTF-8"))?;
+            match Json::from_text(text.as_str()).filter(|_| is_json) {
+                Some(json) => Value::Json(json),
+                None => Value::Text(text),
             }
         }
     })
+}
+
+/// A value that cannot be decoded.
+fn unreadable(column: &str, why: &str) -> ConnectorError {
+    Error::new(ErrorClass::Data, format!("column `{column}`: the value {why}")).into()
 }
 
 /// The character set of binary strings.

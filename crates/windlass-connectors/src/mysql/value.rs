@@ -17,7 +17,7 @@ pub(super) fn param(value: &Value) -> mysql::Value {
         Value::Float(value) => mysql::Value::Double(*value),
         Value::Text(text) => mysql::Value::Bytes(text.as_bytes().to_vec()),
         Value::Bytes(bytes) => mysql::Value::Bytes(bytes.clone()),
-        Value::Json(json) => mysql::Value::Bytes(json.to_string().into_bytes()),
+        Value::Json(json) => mysql::Value::Bytes(json.text().as_bytes().to_vec()),
     }
 }
 
@@ -27,10 +27,14 @@ pub(crate) fn compared(value: &Value, column: &Column) -> Value {
     match (column.kind, value) {
         (_, Value::Null) => Value::Null,
         (ColumnType::Int | ColumnType::Bool, value) => integer(value),
-        (ColumnType::Float, value) => match value.to_text().and_then(|text| text.parse().ok()) {
-            Some(number) => Value::Float(number),
-            None => Value::Null,
-        },
+        (ColumnType::Float, value) => {
+            match value.to_text().and_then(|text| text.parse::<f64>().ok()) {
+                // A float of 32 bits is read as it prints, and compared as the server converts it.
+                Some(number) if is_single(column) => Value::Float(f64::from(number as f32)),
+                Some(number) => Value::Float(number),
+                None => Value::Null,
+            }
+        }
         (ColumnType::Numeric, value) => match value.to_text() {
             Some(text) if is_decimal(&text) => Value::Text(text),
             _ => Value::Null,
@@ -82,7 +86,7 @@ pub(super) fn assigned(value: &Value, column: &Column) -> Option<String> {
     match (column.kind, value) {
         (_, Value::Null) => None,
         // In a JSON column a text is a JSON string, as it is in the records of steps.
-        (ColumnType::Json, value) => Some(value.to_json().to_string()),
+        (ColumnType::Json, value) => Some(value.to_json_text()),
         (ColumnType::Bytes, Value::Bytes(bytes)) => Some(hex::encode(bytes)),
         (ColumnType::Bytes, value) => value.to_text().map(hex::encode),
         (ColumnType::Timestamp, Value::Text(text)) => {
@@ -116,6 +120,11 @@ fn to_utc(text: &str) -> Option<String> {
     };
     let text = utc.and_utc().to_rfc3339_opts(SecondsFormat::AutoSi, true);
     Some(text.trim_end_matches('Z').replacen('T', " ", 1))
+}
+
+/// Whether a column has floats of 32 bits.
+fn is_single(column: &Column) -> bool {
+    column.sql_type.to_ascii_lowercase().starts_with("float")
 }
 
 fn has_short_offset(iso: &str) -> bool {

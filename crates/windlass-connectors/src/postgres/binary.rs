@@ -1,7 +1,8 @@
 //! Decodes the binary format of PostgreSQL's COPY: rows of cells, each with a length and its bytes.
 
 use crate::fan_in::data_error;
-use crate::{ConnectorError, Result};
+use crate::sql::is_array;
+use crate::{ConnectorError, Result, array_text};
 use std::borrow::Cow;
 use uuid::Uuid;
 use windlass_core::{Column, ColumnType, Value};
@@ -25,6 +26,8 @@ pub(super) enum WireFormat {
     Bytes,
     /// JSON as text.
     Json,
+    /// An array as text, to be read as JSON.
+    List,
     /// Any other type as text.
     Rendered,
 }
@@ -44,6 +47,7 @@ impl WireFormat {
             (ColumnType::Uuid, _) => WireFormat::Uuid,
             (ColumnType::Text, _) => WireFormat::Text,
             (ColumnType::Bytes, _) => WireFormat::Bytes,
+            _ if is_array(Some(column)) => WireFormat::List,
             (ColumnType::Json, _) => WireFormat::Json,
             _ => WireFormat::Rendered,
         }
@@ -53,6 +57,7 @@ impl WireFormat {
 /// Decodes rows from pieces of any size.
 pub(super) struct Reader {
     formats: Vec<WireFormat>,
+    columns: Vec<Column>,
     /// The cells of the current row. `None` for NULL.
     cells: Vec<Option<std::ops::Range<usize>>>,
     /// The beginning of an incomplete row.
@@ -77,8 +82,9 @@ pub(super) struct Piece {
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 
 impl Reader {
-    pub(super) fn new(formats: Vec<WireFormat>) -> Reader {
-        Reader { formats, cells: Vec::new(), incomplete: Vec::new(), stage: Stage::Header }
+    pub(super) fn new(columns: &[Column], formats: Vec<WireFormat>) -> Reader {
+        let columns = columns.to_vec();
+        Reader { formats, columns, cells: Vec::new(), incomplete: Vec::new(), stage: Stage::Header }
     }
 
     /// Starts with the next bytes. The server sends whole rows, so usually nothing is left over.
@@ -127,7 +133,7 @@ impl Reader {
         }
         let cell = |index: usize| match &self.cells[index] {
             None => Ok(Cell::Null),
-            Some(range) => self.formats[index].read(&bytes[range.clone()]),
+            Some(range) => self.formats[index].read(&bytes[range.clone()], &self.columns[index]),
         };
         builder.push_with(cell).map_err(data_error)?;
         piece.at = at;
@@ -184,7 +190,11 @@ const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400 * 1_000_000;
 
 impl WireFormat {
-    fn read(self, bytes: &[u8]) -> std::result::Result<Cell<'_>, InvalidValue> {
+    fn read<'b>(
+        self,
+        bytes: &'b [u8],
+        column: &Column,
+    ) -> std::result::Result<Cell<'b>, InvalidValue> {
         Ok(match self {
             WireFormat::Bool => Cell::Bool(u8::from_be_bytes(exactly(bytes)?) != 0),
             WireFormat::Int => Cell::Int(match bytes.len() {
@@ -193,7 +203,7 @@ impl WireFormat {
                 _ => i64::from_be_bytes(exactly(bytes)?),
             }),
             WireFormat::Float => Cell::Float(match bytes.len() {
-                4 => f32::from_be_bytes(exactly(bytes)?).into(),
+                4 => single(f32::from_be_bytes(exactly(bytes)?)),
                 _ => f64::from_be_bytes(exactly(bytes)?),
             }),
             WireFormat::Decimal(scale) => Cell::Units(super::numeric::units(bytes, scale)?),
@@ -213,13 +223,23 @@ impl WireFormat {
             }
             WireFormat::Text => Cell::Text(text(bytes)?),
             WireFormat::Bytes => Cell::Bytes(bytes),
-            WireFormat::Json => {
-                let json = serde_json::from_slice(bytes)
-                    .map_err(|error| unread(&String::from_utf8_lossy(bytes), &error.to_string()))?;
-                Cell::Value(Cow::Owned(Value::Json(json)))
+            WireFormat::List => {
+                let text = text(bytes)?;
+                let list = array_text::to_list(text, column);
+                let list = list.ok_or_else(|| unread(text, "JSON has no form for this array"))?;
+                Cell::Value(Cow::Owned(Value::Json(list)))
             }
-            WireFormat::Rendered => Cell::Text(text(bytes)?),
+            // The builder checks that it is JSON, and keeps the text.
+            WireFormat::Json | WireFormat::Rendered => Cell::Text(text(bytes)?),
         })
+    }
+}
+
+/// A float of 32 bits as it prints.
+fn single(value: f32) -> f64 {
+    match Value::from_f32(value) {
+        Value::Float(value) => value,
+        _ => value.into(),
     }
 }
 
@@ -264,7 +284,8 @@ mod tests {
         let schema = windlass_export::schema(&columns);
         let wire =
             |(column, field): (&Column, &std::sync::Arc<Field>)| WireFormat::of(column, field);
-        let mut reader = Reader::new(columns.iter().zip(schema.fields()).map(wire).collect());
+        let formats = columns.iter().zip(schema.fields()).map(wire).collect();
+        let mut reader = Reader::new(&columns, formats);
         let mut builder = RowBuilder::new(schema).map_err(data_error)?;
         for piece in bytes.chunks(pieces) {
             let mut piece = reader.feed(Bytes::copy_from_slice(piece));

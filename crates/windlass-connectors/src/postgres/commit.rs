@@ -3,6 +3,7 @@
 use super::group_commit::Advance;
 use super::{PostgresConnection, deferred, finish, row, write, write_settings};
 use crate::sql::Dialect;
+use crate::write::item_error;
 use crate::{
     Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
     statement,
@@ -126,7 +127,9 @@ async fn apply(
             unmark(transaction, scope, &key_set).await?;
             Ok((counts, Vec::new()))
         }
-        Effect::Write(items) => write::write(data, transaction, scope, items).await,
+        Effect::Write(items) => {
+            write::write(data, transaction, scope, items).await.map_err(item_error)
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn extract(
     let mut sql = statement::extract_into(sql, scope, key_set, &expressions);
     sql.push(") TO STDOUT (FORMAT binary)");
     let mut builder = RowBuilder::new(schema).map_err(data_error)?;
-    let mut reader = Reader::new(formats);
+    let mut reader = Reader::new(columns, formats);
     let mut pieces = pin!(transaction.copy_out(sql.literal_text()?).await?);
     while let Some(piece) = pieces.try_next().await.map_err(Error::from)? {
         let mut rows = reader.feed(piece);
@@ -53,7 +53,7 @@ pub(super) async fn extract(
 fn expression(column: &Column, format: WireFormat) -> String {
     let name = quote(&column.name);
     match format {
-        WireFormat::Json => format!("{name}::text"),
+        WireFormat::Json | WireFormat::List => format!("{name}::text"),
         WireFormat::Rendered => Dialect::Postgres.render(column, &name),
         _ => name,
     }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "export")]
 use super::extract;
-use super::row::values;
+use super::row::typed_values;
 use super::write::Batch;
 use super::{
     CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, release,
@@ -10,6 +10,7 @@ use super::{
 };
 #[cfg(feature = "export")]
 use crate::Extraction;
+use crate::array_text;
 use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
@@ -97,7 +98,7 @@ async fn select(
     // The line break ends a comment at the end of the user's statement.
     let text = format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text);
     let rows = transaction.query(&text, &sql.params()).await?;
-    rows.iter().map(|row| values(row, columns.len())).collect()
+    rows.iter().map(|row| typed_values(row, columns, &[])).collect()
 }
 
 async fn reduce(
@@ -185,14 +186,13 @@ async fn replace_rows(
         );
         transaction.execute(&sql, &batch.params()).await?;
     }
-    for name in &replacement.columns {
-        insert_column(table, &columns, name)?;
-    }
+    let types = replacement.columns.iter().map(|name| insert_column(table, &columns, name));
+    let types = types.collect::<std::result::Result<Vec<&Column>, Error>>()?;
     let names: Vec<String> = replacement.columns.iter().map(|name| quote(name)).collect();
     let sql = format!("COPY {} ({}) FROM STDIN", quote_table(table), names.join(", "));
     let mut copy = std::pin::pin!(transaction.copy_in(&sql).await?);
     for rows in replacement.rows.chunks(COPY_ROWS) {
-        let lines: String = rows.iter().map(|row| line(row)).collect();
+        let lines: String = rows.iter().map(|row| line(row, &types)).collect();
         copy.send(Bytes::from(lines)).await.map_err(Error::from)?;
     }
     copy.finish().await.map_err(Error::from)?;
@@ -203,8 +203,14 @@ async fn replace_rows(
 const COPY_ROWS: usize = 1000;
 
 /// A row in the text format of COPY.
-fn line(row: &[Value]) -> String {
-    let cell = |value: &Value| match value.to_text() {
+fn line(row: &[Value], columns: &[&Column]) -> String {
+    let text = |value: &Value, column: &Column| match value {
+        Value::Json(json) => {
+            array_text::from_json(json, column).or_else(|| Some(json.text().to_owned()))
+        }
+        value => value.to_text(),
+    };
+    let cell = |(value, column): (&Value, &&Column)| match text(value, column) {
         None => "\\N".to_owned(),
         Some(text) => text
             .replace('\\', "\\\\")
@@ -212,5 +218,5 @@ fn line(row: &[Value]) -> String {
             .replace('\n', "\\n")
             .replace('\r', "\\r"),
     };
-    row.iter().map(cell).collect::<Vec<_>>().join("\t") + "\n"
+    row.iter().zip(columns).map(cell).collect::<Vec<_>>().join("\t") + "\n"
 }

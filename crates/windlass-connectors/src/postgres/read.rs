@@ -1,6 +1,6 @@
 //! Reads and counts records, and removes duplicate values.
 
-use super::row::{self, get, value, values};
+use super::row::{self, get, typed_values, value};
 use crate::array::Array;
 use crate::item_reader::ItemReader;
 use crate::key_check::key_checks;
@@ -24,7 +24,7 @@ pub(super) async fn read(
     let sql =
         statement::select(Dialect::Postgres, scope, key_set, Bounds::All, u64::from(limit) + 1);
     let mut reader = ItemReader::new(Dialect::Postgres, scope, bytes);
-    db.read(settings, &sql.text, &sql.params(), |row| push_row(&mut reader, &row)).await?;
+    db.read(settings, &sql.text, &sql.params(), |row| push_row(&mut reader, scope, &row)).await?;
     Ok(reader.into_batch(limit))
 }
 
@@ -36,13 +36,13 @@ pub(super) async fn fetch(
 ) -> Result<Vec<Item>> {
     let mut reader = ItemReader::new(Dialect::Postgres, scope, usize::MAX);
     for row in transaction.query(&sql.text, &sql.params()).await? {
-        let _ = push_row(&mut reader, &row)?;
+        let _ = push_row(&mut reader, scope, &row)?;
     }
     Ok(reader.into_items())
 }
 
-fn push_row(reader: &mut ItemReader<'_>, row: &Row) -> Result<ControlFlow<()>> {
-    let values = values(row, reader.width())?;
+fn push_row(reader: &mut ItemReader<'_>, scope: &Scope, row: &Row) -> Result<ControlFlow<()>> {
+    let values = typed_values(row, &scope.table.columns, scope.key())?;
     let guard = reader.guard_position().map_or(Ok(Value::Null), |index| value(row, index))?;
     let copy = reader.copy_position().map_or(Ok(1), |index| get(row, index))?;
     reader.push(values, guard, copy)

@@ -1,9 +1,9 @@
 //! Converts rows of PostgreSQL.
 
-use crate::{ConnectorError, Ledger, Result};
-use windlass_core::{ChunkId, Counts, Cursor, Key, Value};
-use windlass_drivers::Row;
+use crate::{ConnectorError, Ledger, Result, array_text};
+use windlass_core::{ChunkId, Column, Counts, Cursor, Json, Key, Value};
 use windlass_drivers::types::{FromSql, Type};
+use windlass_drivers::{Error, ErrorClass, Row};
 
 /// One column of a row.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T> {
@@ -20,12 +20,11 @@ pub(super) fn value(row: &Row, index: usize) -> Result<Value> {
         Type::INT2 => get::<Option<i16>>(row, index)?.map(i64::from).into(),
         Type::INT4 => get::<Option<i32>>(row, index)?.into(),
         Type::INT8 => get::<Option<i64>>(row, index)?.into(),
-        Type::FLOAT4 => get::<Option<f32>>(row, index)?.map(f64::from).into(),
+        Type::FLOAT4 => get::<Option<f32>>(row, index)?.map_or(Value::Null, Value::from_f32),
         Type::FLOAT8 => get::<Option<f64>>(row, index)?.into(),
         Type::BYTEA => get::<Option<Vec<u8>>>(row, index)?.into(),
-        Type::JSON | Type::JSONB => {
-            get::<Option<serde_json::Value>>(row, index)?.map_or(Value::Null, Value::Json)
-        }
+        Type::JSON | Type::JSONB => get::<Option<JsonText>>(row, index)?
+            .map_or(Value::Null, |JsonText(json)| Value::Json(json)),
         _ => get::<Option<String>>(row, index)?.into(),
     })
 }
@@ -33,6 +32,61 @@ pub(super) fn value(row: &Row, index: usize) -> Result<Value> {
 /// The first columns of a row as values.
 pub(super) fn values(row: &Row, count: usize) -> Result<Vec<Value>> {
     (0..count).map(|index| value(row, index)).collect()
+}
+
+/// A row of these columns as values. An array is a JSON array, unless its column is one of the key: keys are
+/// compared and stored in the server's own text. An error names the column and the key.
+pub(super) fn typed_values(row: &Row, columns: &[Column], key: &[String]) -> Result<Vec<Value>> {
+    let typed = |(index, column): (usize, &Column)| {
+        let value =
+            value(row, index).map_err(|error| undecodable(row, columns, key, column, error))?;
+        Ok(match &value {
+            Value::Text(text) if !key.contains(&column.name) => {
+                array_text::to_json(text, column).map_or(value, Value::Json)
+            }
+            _ => value,
+        })
+    };
+    columns.iter().enumerate().map(typed).collect()
+}
+
+fn undecodable(
+    row: &Row,
+    columns: &[Column],
+    key: &[String],
+    column: &Column,
+    error: ConnectorError,
+) -> ConnectorError {
+    let part = |name: &String| {
+        let index = columns.iter().position(|column| column.name == *name)?;
+        value(row, index).ok()
+    };
+    let key = Key(key.iter().filter_map(part).collect());
+    let message = format!("key {key}, column `{}` ({}): {error}", column.name, column.sql_type);
+    Error::new(ErrorClass::Data, message).into()
+}
+
+/// The text of a JSON document.
+struct JsonText(Json);
+
+impl<'a> FromSql<'a> for JsonText {
+    fn from_sql(
+        sql_type: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<JsonText, Box<dyn std::error::Error + Sync + Send>> {
+        // The binary format of `jsonb` is a version number and the text.
+        let text = match (*sql_type == Type::JSONB, raw) {
+            (true, [1, text @ ..]) => text,
+            (true, _) => return Err("the version of its binary format is unknown".into()),
+            (false, text) => text,
+        };
+        let text = std::str::from_utf8(text)?;
+        Ok(JsonText(Json::from_text(text).ok_or("it is not JSON")?))
+    }
+
+    fn accepts(sql_type: &Type) -> bool {
+        matches!(*sql_type, Type::JSON | Type::JSONB)
+    }
 }
 
 /// The first columns of a row as a key.

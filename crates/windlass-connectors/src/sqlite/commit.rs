@@ -2,6 +2,7 @@
 
 use super::{SqliteConnection, deferred, failed, row, write};
 use crate::sql::Dialect;
+use crate::write::item_error;
 use crate::{
     Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
     statement,
@@ -129,7 +130,7 @@ fn apply(
             unmark(transaction, scope, &key_set)?;
             Ok((counts, Vec::new()))
         }
-        Effect::Write(items) => write::write(transaction, scope, items),
+        Effect::Write(items) => write::write(transaction, scope, items).map_err(item_error),
     }
 }
 

@@ -88,7 +88,12 @@ impl ToSql for Bound<'_> {
             Value::Float(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value)),
             Value::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
             Value::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-            Value::Json(json) => ToSqlOutput::Owned(json.to_string().into()),
+            // SQLite has no decimals: a number with more digits than a float is rounded to one.
+            Value::Json(json) if json.is_number() => match json.text().parse::<f64>() {
+                Ok(number) => ToSqlOutput::Borrowed(ValueRef::Real(number)),
+                Err(_) => ToSqlOutput::Borrowed(ValueRef::Text(json.text().as_bytes())),
+            },
+            Value::Json(json) => ToSqlOutput::Borrowed(ValueRef::Text(json.text().as_bytes())),
         })
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn fetch<'a>(
         for index in reader.key_positions() {
             row::key_value(row, index)?;
         }
-        let values = values(row, reader.width())?;
+        let values = values(row, scope.table.columns.len())?;
         let guard = reader.guard_position().map_or(Ok(Value::Null), |n| row::value(row, n))?;
         let copy = reader.copy_position().map_or(Ok(1), |index| row.get(index));
         Ok(reader.push(values, guard, copy.map_err(failed)?)?.is_continue())

@@ -40,11 +40,7 @@ impl ChunkRunner {
         };
         let counts = self.ledger.counts;
         let duration = self.acquired.elapsed();
-        let completed = match &self.part {
-            Some(part) => self.lease.complete_part(part).await,
-            None => self.lease.complete(&settled).await,
-        };
-        match completed {
+        match self.lease.complete(&settled, self.part.as_ref()).await {
             Ok(()) => {
                 job_log::log_chunk(chunk, counts, duration);
                 LeaseOutcome::Completed
@@ -65,6 +61,13 @@ impl ChunkRunner {
     /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
     pub(crate) async fn copy_dead_letters(&self) -> crate::Result<()> {
         if self.ledger.counts.dead == 0 {
+            return Ok(());
+        }
+        if self.job.definition().step.kind.makes_parts() {
+            for letters in self.dead_letters.chunks(DEAD_LETTERS_PER_COPY as usize) {
+                let (store, lease) = (self.lease.store(), self.lease());
+                self.lease.persist(|| store.add_dead_letters(lease, letters)).await?;
+            }
             return Ok(());
         }
         let mut after: Option<String> = None;

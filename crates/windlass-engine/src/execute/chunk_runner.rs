@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
 use windlass_core::{KeySet, Keys};
 use windlass_drivers::ErrorClass;
-use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewPart, Progress};
+use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
 pub(crate) struct ChunkRunner {
@@ -44,6 +44,8 @@ pub(crate) struct ChunkRunner {
     pub(super) marked: bool,
     /// The part that a `map` or `export` chunk produced.
     pub(crate) part: Option<NewPart>,
+    /// The records that an export could not represent. It has no ledger that would keep them.
+    pub(crate) dead_letters: Vec<NewDeadLetter>,
 }
 
 /// How often a chunk recovers from a broken connection without a commit in between.
@@ -182,6 +184,7 @@ impl ChunkRunner {
             may_start_batch: false,
             marked: false,
             part: None,
+            dead_letters: Vec::new(),
             job,
             lease,
             leased,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::Backoff;
 use windlass_drivers::ErrorClass;
-use windlass_store::{HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError};
+use windlass_store::{ChunkOutcome, HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError};
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
 /// process takes the chunk.
@@ -49,16 +49,12 @@ impl ChunkLease {
         self.heartbeat.forget(self.state.lease);
     }
 
-    /// Ends the chunk `COMPLETED`.
-    pub(crate) async fn complete(self, settled: &[String]) -> Result<()> {
+    /// Ends the chunk `COMPLETED` and stores its part. In a redrive, `settled` names the keys whose dead
+    /// letters become `reprocessed`, unless the item failed again.
+    pub(crate) async fn complete(self, settled: &[String], part: Option<&NewPart>) -> Result<()> {
         let progress = self.state.progress();
-        self.persist(|| self.store.complete(self.lease(), &progress, settled)).await
-    }
-
-    /// Ends the chunk `COMPLETED` and stores its part.
-    pub(crate) async fn complete_part(self, part: &NewPart) -> Result<()> {
-        let progress = self.state.progress();
-        self.persist(|| self.store.complete_part(self.lease(), &progress, part)).await
+        let outcome = || ChunkOutcome::Completed { settled: settled.to_vec(), part: part.cloned() };
+        self.persist(|| self.store.end_chunk(self.lease(), &progress, outcome())).await
     }
 
     /// Releases the chunk. It can be leased again after `wait`.

@@ -6,10 +6,14 @@
 use crate::EngineError;
 use crate::Result;
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
+#[cfg(feature = "export")]
+use crate::merge::bad_records;
 use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
-use windlass_core::{Counts, Cursor, KeySet, Problem, Value};
+use windlass_core::{Counts, Cursor, ExactValue, KeySet, Problem, Value};
+#[cfg(feature = "export")]
+use windlass_drivers::ErrorClass;
 #[cfg(feature = "export")]
 use windlass_export::PartName;
 use windlass_store::NewPart;
@@ -27,7 +31,7 @@ pub(crate) async fn run_batch(
     remaining: KeySet,
 ) -> std::result::Result<(), StopReason> {
     let job = chunk.job.clone();
-    let (part, read) = match JobDestination::of(&job)? {
+    let (part, processed) = match JobDestination::of(&job)? {
         Some(destination) => {
             let part = export(chunk, &destination, &remaining).await?;
             let rows = part.rows;
@@ -40,16 +44,18 @@ pub(crate) async fn run_batch(
         }
     };
     chunk.part = Some(part);
-    chunk.ledger.counts = Counts { read, processed: read, ..Counts::default() };
+    let dead = chunk.dead_letters.len() as i64;
+    chunk.ledger.counts = Counts { read: processed + dead, processed, dead, ..Counts::default() };
     chunk.ledger.cursor = Cursor::End;
     chunk.record_progress();
     Ok(())
 }
 
-/// Writes the records of a chunk while they are read.
+/// Writes the records of a chunk while they are read. A record that the format cannot represent becomes a dead
+/// letter, and the part is written without it.
 #[cfg(feature = "export")]
 async fn export(
-    chunk: &ChunkRunner,
+    chunk: &mut ChunkRunner,
     destination: &JobDestination,
     remaining: &KeySet,
 ) -> Result<NewPart> {
@@ -60,13 +66,24 @@ async fn export(
     let extraction = windlass_connectors::Extraction { key_set: remaining, columns, batches };
     let reading = chunk.job.fan_in.extract(&chunk.job.scope, extraction);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
-    read?;
+    match read {
+        Err(error) if error.class() == Some(ErrorClass::Data) => {}
+        read => {
+            read?;
+            return written;
+        }
+    }
+    // The part is written again under the same name, so nothing of the first attempt stays.
+    let (batches, rows) = tokio::sync::mpsc::channel(READ_AHEAD_BATCHES);
+    let reading = bad_records::extract(chunk, columns, remaining, batches);
+    let (letters, written) = tokio::join!(reading, destination.write(name, rows));
+    chunk.dead_letters = letters?;
     written
 }
 
 /// No chunk has a destination in this build.
 #[cfg(not(feature = "export"))]
-async fn export(_: &ChunkRunner, destination: &JobDestination, _: &KeySet) -> Result<NewPart> {
+async fn export(_: &mut ChunkRunner, destination: &JobDestination, _: &KeySet) -> Result<NewPart> {
     match *destination {}
 }
 
@@ -101,7 +118,8 @@ pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<New
 pub(crate) fn decode(part: &NewPart) -> Result<Vec<Vec<Value>>> {
     let content = part.content.as_deref().unwrap_or_default();
     let text = zstd::decode_all(content).map_err(unreadable)?;
-    serde_json::from_slice(&text).map_err(unreadable)
+    let rows: Vec<Vec<ExactValue>> = serde_json::from_slice(&text).map_err(unreadable)?;
+    Ok(rows.into_iter().map(|row| row.into_iter().map(|value| value.0).collect()).collect())
 }
 
 pub(crate) fn unreadable(error: impl std::fmt::Display) -> EngineError {

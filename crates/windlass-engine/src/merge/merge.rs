@@ -13,13 +13,14 @@ use crate::merge::destination::{self, JobDestination};
 use crate::merge::map_export;
 use crate::operate::after_restore;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use std::collections::HashMap;
 use windlass_connectors::{
     Bound, Connection, ConnectorError, EmittedCursor, Fence, LoadRequest, Parts, Reduction, Rows,
     Scope,
 };
 use windlass_core::{
-    ChunkId, Column, ColumnType, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report,
-    Request, StepKind, Value,
+    ChunkId, Column, ColumnType, Cursor, ExactValue, JobId, JobStatus, JobType, Json, Load,
+    PaginationState, Report, Request, StepKind, Value,
 };
 use windlass_drivers::ErrorClass;
 use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
@@ -269,15 +270,14 @@ fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Col
 }
 
 fn row_values(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, ConnectorError> {
-    let json: serde_json::Map<String, serde_json::Value> = serde_json::from_str(fields)
-        .map_err(|error| ConnectorError::Unreadable(format!("an emitted row: {error}")))?;
     if columns.is_empty() {
         // The caller wants the names and types, not the values.
-        return Ok(vec![Value::Json(json.into())]);
+        return Ok(Json::from_text(fields).map(Value::Json).into_iter().collect());
     }
-    let value =
-        |column: &Column| json.get(&column.name).cloned().map_or(Value::Null, Value::from_json);
-    Ok(columns.iter().map(value).collect())
+    let mut row: HashMap<String, ExactValue> = serde_json::from_str(fields)
+        .map_err(|error| ConnectorError::Unreadable(format!("an emitted row: {error}")))?;
+    let mut value = |column: &Column| row.remove(&column.name).map_or(Value::Null, |value| value.0);
+    Ok(columns.iter().map(&mut value).collect())
 }
 
 /// The columns of emitted rows: every field of any row, with a type that holds all its values.
@@ -285,8 +285,8 @@ async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
     let mut columns: Vec<Column> = Vec::new();
     while let Some(page) = rows.try_next().await? {
         for row in page {
-            let Some(Value::Json(serde_json::Value::Object(fields))) = row.into_iter().next()
-            else {
+            let fields = row.into_iter().next().map(|row| row.to_json());
+            let Some(serde_json::Value::Object(fields)) = fields else {
                 continue;
             };
             for (name, value) in fields {

@@ -2,6 +2,8 @@
 //! table.
 
 #[cfg(feature = "export")]
+mod bad_records;
+#[cfg(feature = "export")]
 pub(crate) mod destination;
 #[cfg(not(feature = "export"))]
 #[path = "no_export.rs"]

@@ -2,6 +2,7 @@
 
 use super::circuit_breaker::CircuitBreaker;
 use super::redact::Redactor;
+use super::wire::ResponseError;
 use super::{Step, StepBatch, StepError, wire};
 use crate::http_client::{cause, client};
 use async_trait::async_trait;
@@ -43,6 +44,8 @@ enum RequestError {
     Permanent { message: String, status: StatusCode },
     /// The response does not follow the protocol.
     InvalidResponse(String),
+    /// Every answer of the first batch is malformed.
+    Malformed(String),
     /// The request cannot be built.
     InvalidRequest(String),
 }
@@ -124,8 +127,15 @@ impl HttpStep {
             return Ok(vec![Outcome::Done(Change::default()); batch.items.len()]);
         }
         let redactor = self.redactor(batch);
-        let mut outcomes = wire::outcomes(batch, &body, &redactor)
-            .map_err(|error| RequestError::InvalidResponse(redactor.redact(&error)))?;
+        let mut outcomes =
+            wire::outcomes(batch, &body, &redactor).map_err(|error| match error {
+                ResponseError::Invalid(message) => {
+                    RequestError::InvalidResponse(redactor.redact(&message))
+                }
+                ResponseError::Malformed(message) => {
+                    RequestError::Malformed(redactor.redact(&message))
+                }
+            })?;
         for outcome in &mut outcomes {
             if let Outcome::Error(error) = outcome {
                 redactor.redact_error(error);
@@ -142,6 +152,9 @@ impl HttpStep {
                 self.circuit.record_failure(batch, ItemError::transient(message))
             }
             RequestError::InvalidRequest(message) => StepError::Fatal(message),
+            RequestError::Malformed(message) => {
+                StepError::Fatal(format!("the endpoint is wrong: {message}"))
+            }
             RequestError::Permanent { message, status } if status.is_redirection() => {
                 StepError::Fatal(format!("{message}; set step.http to the final URL"))
             }

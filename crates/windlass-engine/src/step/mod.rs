@@ -4,6 +4,7 @@
 //! process, `http.rs` to an HTTP endpoint. The last two use the JSON of `wire.rs`, and stop for a while
 //! when nothing succeeds (`circuit_breaker.rs`). `registry.rs` finds the step of a job type.
 
+mod answer;
 mod circuit_breaker;
 mod command;
 mod function;
@@ -22,6 +23,7 @@ use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 use uuid::fmt::Simple;
@@ -161,6 +163,8 @@ pub(crate) struct JobFacts {
     pub(crate) dry_run: bool,
     /// The submitter's token, if the step forwards it.
     token: Option<Secret>,
+    /// Whether the step has answered an item of the job in the right form.
+    answered: AtomicBool,
 }
 
 impl JobFacts {
@@ -172,7 +176,16 @@ impl JobFacts {
             params: job.request.params.clone(),
             dry_run,
             token,
+            answered: AtomicBool::new(false),
         }
+    }
+
+    fn record_answer(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// The idempotency key of an item: the same over retries, crashes and redrives, unique per item.
@@ -210,7 +223,8 @@ impl StepBatch {
         items: Vec<StepItem>,
     ) -> StepBatch {
         let job_type = job_type.name.clone();
-        let facts = JobFacts { id, root: id, job_type, params, dry_run: false, token: None };
+        let (dry_run, token, answered) = (false, None, AtomicBool::new(false));
+        let facts = JobFacts { id, root: id, job_type, params, dry_run, token, answered };
         StepBatch::new(&Arc::new(facts), None, items)
     }
 
@@ -230,6 +244,7 @@ impl StepBatch {
             params: BTreeMap::new(),
             dry_run: true,
             token,
+            answered: AtomicBool::new(false),
         };
         StepBatch { job: Arc::new(facts), chunk: None, halved: 0, items: Vec::new() }
     }

@@ -3,12 +3,14 @@
 //! `docs/handlers.md` documents it for authors of handlers.
 
 use super::StepBatch;
+use super::answer::{self, Answer};
 use super::redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 use uuid::fmt::Simple;
-use windlass_core::{Change, Insert, ItemError, JobId, Key, Outcome, Record, Row, Value};
+use windlass_core::{Change, ItemError, JobId, Key, Outcome, Record, Value, error_fingerprint};
 
 /// Bytes of a response shown in an error message.
 const MAX_EXCERPT_BYTES: usize = 200;
@@ -32,21 +34,47 @@ pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
     Ok(line)
 }
 
-/// The outcomes of a response in the order of the batch, or what is wrong with the response.
+/// Why a response has no outcomes.
+#[derive(Debug, PartialEq)]
+pub(super) enum ResponseError {
+    /// The response as a whole is invalid. One of the items may be the cause.
+    Invalid(String),
+    /// Every answer of the job's first batch is malformed in the same way, so the handler is wrong and not
+    /// the items.
+    Malformed(String),
+}
+
+impl From<String> for ResponseError {
+    fn from(message: String) -> ResponseError {
+        ResponseError::Invalid(message)
+    }
+}
+
+/// The outcomes of a response in the order of the batch, or what is wrong with the response. A malformed
+/// answer among others makes its item fail.
 pub(super) fn outcomes(
     batch: &StepBatch,
     response: &[u8],
     redactor: &Redactor,
-) -> Result<Vec<Outcome>, String> {
+) -> Result<Vec<Outcome>, ResponseError> {
     let excerpt = || excerpt(response, redactor);
-    let parsed: Response =
-        serde_json::from_slice(response).map_err(|error| match error.is_data() {
-            true => format!("the response has an unexpected form: {error}: `{}`", excerpt()),
-            false => format!("the response is not JSON: `{}`", excerpt()),
-        })?;
-    match parsed {
+    let parsed: Response = match serde_json::from_slice(response) {
+        Ok(parsed) => parsed,
+        Err(error) if error.is_data() => {
+            return match serde_json::from_slice(response) {
+                Ok(Answers { results }) => outcomes_of_answers(batch, results),
+                Err(_) => Err(ResponseError::Invalid(format!(
+                    "the response has an unexpected form: {error}: `{}`",
+                    excerpt()
+                ))),
+            };
+        }
+        Err(_) => return Err(format!("the response is not JSON: `{}`", excerpt()).into()),
+    };
+    let outcomes = match parsed {
         Response { results: Some(results), batch_item_failures: None } => {
-            outcomes_of_results(batch, results)
+            let results = results.into_iter().map(|answer| (answer.key.clone(), answer.outcome()));
+            outcomes_of_results(batch, results.collect())
         }
         Response { results: None, batch_item_failures: Some(failures) } => {
             outcomes_of_failures(batch, failures)
@@ -55,7 +83,46 @@ pub(super) fn outcomes(
             "the response must have either `results` or `batchItemFailures`: `{}`",
             excerpt()
         )),
+    }?;
+    if !batch.items.is_empty() {
+        batch.job.record_answer();
     }
+    Ok(outcomes)
+}
+
+/// The outcomes of a response with a malformed answer.
+fn outcomes_of_answers(
+    batch: &StepBatch,
+    answers: Vec<&RawValue>,
+) -> Result<Vec<Outcome>, ResponseError> {
+    let read: Vec<_> = answers.into_iter().map(answer::read).collect();
+    let wrong = |read: &Result<(Key, Result<Outcome, String>), String>| match read {
+        Ok((_, Ok(_))) => None,
+        Ok((_, Err(why))) | Err(why) => Some(error_fingerprint(why)),
+    };
+    let first = read.first().and_then(wrong);
+    let all_alike = first.is_some() && read.iter().all(|read| wrong(read) == first);
+    let mut results = Vec::with_capacity(read.len());
+    for read in read {
+        match read {
+            Ok((_, Err(why))) | Err(why) if all_alike && !batch.job.has_answered() => {
+                return Err(ResponseError::Malformed(format!(
+                    "every answer of the first batch is malformed: {why}"
+                )));
+            }
+            Ok((key, Ok(outcome))) => results.push((key, outcome)),
+            Ok((key, Err(why))) => {
+                let error = ItemError::permanent(format!("the answer is malformed: {why}"));
+                results.push((key, Outcome::Error(error)));
+            }
+            Err(why) => return Err(format!("an answer is malformed: {why}").into()),
+        }
+    }
+    let outcomes = outcomes_of_results(batch, results)?;
+    if !all_alike {
+        batch.job.record_answer();
+    }
+    Ok(outcomes)
 }
 
 /// The first bytes of a response for an error message, redacted.
@@ -90,50 +157,16 @@ struct Item<'a> {
 #[serde(rename_all = "camelCase")]
 struct Response {
     #[serde(default)]
-    results: Option<Vec<ItemResult>>,
+    results: Option<Vec<Answer>>,
     #[serde(default)]
     batch_item_failures: Option<Vec<ItemFailure>>,
 }
 
-/// The result of one item. Unknown fields are rejected: a misspelt field would otherwise be ignored, and
-/// the item would count as processed. Rare fields are boxed, because many results are moved around.
+/// A response whose answers are read one by one, because one of them is malformed.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ItemResult {
-    #[serde(with = "windlass_core::key::id")]
-    key: Key,
-    #[serde(default)]
-    update: Option<BTreeMap<String, Value>>,
-    #[serde(default)]
-    insert: Option<Box<OneOrMany<Insert>>>,
-    #[serde(default)]
-    emit: Option<Box<OneOrMany<Row>>>,
-    #[serde(default)]
-    skip: Option<bool>,
-    #[serde(default)]
-    error: Option<Box<ErrorField>>,
-}
-
-/// One value, or a list of values.
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`insert` is {\"table\": …, \"rows\": [{…}]} or a list of these, `emit` a row {…} or a list of rows"
-)]
-enum OneOrMany<T> {
-    List(Vec<T>),
-    One(T),
-}
-
-/// An error with all its fields, or only its message.
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`error` is a message, or {\"message\": …, \"retryable\": …, \"context\": …}"
-)]
-enum ErrorField {
-    Full(ItemError),
-    Message(String),
+struct Answers<'a> {
+    #[serde(borrow)]
+    results: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -144,18 +177,18 @@ struct ItemFailure {
 
 fn outcomes_of_results(
     batch: &StepBatch,
-    results: Vec<ItemResult>,
+    results: Vec<(Key, Outcome)>,
 ) -> Result<Vec<Outcome>, String> {
     let in_order = results.len() == batch.items.len()
-        && results.iter().zip(&batch.items).all(|(result, item)| result.key == item.key);
+        && results.iter().zip(&batch.items).all(|((key, _), item)| *key == item.key);
     if in_order {
-        return Ok(results.into_iter().map(ItemResult::outcome).collect());
+        return Ok(results.into_iter().map(|(_, outcome)| outcome).collect());
     }
     let mut pending = PendingItems::new(batch);
     let mut outcomes: Vec<Option<Outcome>> = batch.items.iter().map(|_| None).collect();
-    for result in results {
-        let index = pending.take(&result.key)?;
-        outcomes[index] = Some(result.outcome());
+    for (key, outcome) in results {
+        let index = pending.take(&key)?;
+        outcomes[index] = Some(outcome);
     }
     let missing = outcomes.iter().filter(|outcome| outcome.is_none()).count();
     match batch.items.iter().zip(&outcomes).find(|(_, outcome)| outcome.is_none()) {
@@ -165,38 +198,6 @@ fn outcomes_of_results(
             item.key.to_id()
         )),
         None => Ok(outcomes.into_iter().flatten().collect()),
-    }
-}
-
-impl ItemResult {
-    fn outcome(self) -> Outcome {
-        let changes = self.update.is_some() || self.insert.is_some() || self.emit.is_some();
-        let skips = self.skip == Some(true);
-        match self.error.map(|error| *error) {
-            Some(_) if changes || skips => contradiction("`error` together with another outcome"),
-            Some(ErrorField::Full(error)) => Outcome::Error(error),
-            Some(ErrorField::Message(message)) => Outcome::Error(ItemError::permanent(message)),
-            None if changes && skips => contradiction("`skip` together with a change"),
-            None if skips => Outcome::Skip,
-            None => Outcome::Done(Change {
-                update: self.update.unwrap_or_default(),
-                insert: self.insert.map(|insert| insert.into_vec()).unwrap_or_default(),
-                emit: self.emit.map(|emit| emit.into_vec()).unwrap_or_default(),
-            }),
-        }
-    }
-}
-
-fn contradiction(what: &str) -> Outcome {
-    Outcome::Error(ItemError::permanent(format!("the response for this item has {what}")))
-}
-
-impl<T> OneOrMany<T> {
-    fn into_vec(self) -> Vec<T> {
-        match self {
-            OneOrMany::List(list) => list,
-            OneOrMany::One(one) => vec![one],
-        }
     }
 }
 
@@ -269,8 +270,15 @@ mod tests {
         batch
     }
 
-    fn parse(keys: &[Json], response: Json) -> Result<Vec<Outcome>, String> {
+    fn parse(keys: &[Json], response: Json) -> Result<Vec<Outcome>, ResponseError> {
         outcomes(&batch(keys), response.to_string().as_bytes(), &Redactor::default())
+    }
+
+    fn invalid(error: ResponseError) -> String {
+        match error {
+            ResponseError::Invalid(message) => message,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -313,9 +321,8 @@ mod tests {
             (json!({"results": [{"key": 1}, {"key": 1}]}), "key 1 twice"),
             (json!({"results": [{"key": 1}, {"key": 9}]}), "key 9, which is not in the batch"),
             (json!({"results": [{"key": 2}]}), "missing 1 of 2 items; the first is 1"),
-            (json!({"results": [{"key": 1}, {"key": 2, "updates": {}}]}), "`updates`"),
-            (json!({"results": [{"key": 1}, {"key": 2, "insert": {"row": 1}}]}), "\"rows\""),
-            (json!({"results": [{"key": 1}, {"key": 2, "error": {"msg": ""}}]}), "\"message\""),
+            (json!({"results": [{"key": 1}, {"update": {}}]}), "malformed: missing field `key`"),
+            (json!({"results": [{"key": 1}, {"key": 9, "updates": {}}]}), "key 9, which is not"),
             (json!({"results": [{"key": "1"}, {"key": 1}]}), "key 1 twice"),
             (json!({"results": [], "batchItemFailures": []}), "either"),
             (json!({}), "either"),
@@ -325,11 +332,67 @@ mod tests {
                 "\"9\", which is not in the batch",
             ),
         ] {
-            let error = parse(&keys, answer).unwrap_err();
+            let error = invalid(parse(&keys, answer).unwrap_err());
             assert!(error.contains(expected), "`{expected}` is not in: {error}");
         }
         let wrong = outcomes(&batch(&keys), b"Traceback", &Redactor::default()).unwrap_err();
-        assert!(wrong.contains("`Traceback`"), "{wrong}");
+        assert!(invalid(wrong).contains("`Traceback`"));
+    }
+
+    #[test]
+    fn a_malformed_answer_among_others_fails_its_item() {
+        for (wrong, expected) in [
+            (json!({"updates": {}}), "unknown field `updates`, expected one of `key`, `update`"),
+            (json!({"update": [1]}), "`update`: invalid type: sequence, expected a map"),
+            (json!({"insert": {"row": 1}}), "`insert`: unknown field `row`, expected `table` or"),
+            (json!({"insert": 7}), "`insert`: invalid type: integer `7`, expected an object or a"),
+            (json!({"emit": [1]}), "`emit`: invalid type: integer `1`, expected a map"),
+            (json!({"error": {"msg": ""}}), "`error` is a message, or {\"message\""),
+            (json!({"skip": "yes"}), "`skip`: invalid type: string \"yes\", expected a boolean"),
+        ] {
+            let mut wrong = wrong;
+            wrong["key"] = json!(2);
+            let answer = json!({"results": [{"key": 1, "skip": true}, wrong]});
+            let outcomes = parse(&[json!(1), json!(2)], answer).unwrap();
+            assert_eq!(outcomes[0], Outcome::Skip);
+            let Outcome::Error(error) = &outcomes[1] else { panic!("{outcomes:?}") };
+            assert!(error.message.contains(expected), "`{expected}` is not in: {}", error.message);
+            assert!(!error.retryable);
+        }
+    }
+
+    #[test]
+    fn a_first_batch_of_malformed_answers_is_the_handlers_fault() {
+        let batch = batch(&[json!(1), json!(2)]);
+        let parse = |response: Json| {
+            outcomes(&batch, response.to_string().as_bytes(), &Redactor::default())
+        };
+        let wrong =
+            json!({"results": [{"key": 1, "updates": {"a": 1}}, {"key": 2, "updates": {}}]});
+        let Err(ResponseError::Malformed(why)) = parse(wrong.clone()) else { panic!() };
+        assert!(why.contains("unknown field `updates`"), "{why}");
+        let Err(ResponseError::Malformed(why)) = parse(json!({"results": [{}, {}]})) else {
+            panic!()
+        };
+        assert!(why.contains("missing field `key`"), "{why}");
+        // After a well-formed answer the items are to blame.
+        parse(json!({"results": [{"key": 1}, {"key": 2}]})).unwrap();
+        let failed = parse(wrong).unwrap();
+        assert!(failed.iter().all(|outcome| matches!(outcome, Outcome::Error(_))), "{failed:?}");
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let response = br#"{"results": [{"key": 1, "update": {"a": 1.10, "b": {"n": 1e400}},
+            "insert": {"table": "t", "rows": [{"c": 12345678901234567890.5}]},
+            "emit": [{"d": 0.1000000000000000055}]}]}"#;
+        let outcomes = outcomes(&batch(&[json!(1)]), response, &Redactor::default()).unwrap();
+        let Outcome::Done(change) = &outcomes[0] else { panic!("{outcomes:?}") };
+        let text = |value: &Value| value.to_text().unwrap();
+        assert_eq!(text(&change.update["a"]), "1.10");
+        assert_eq!(text(&change.update["b"]), r#"{"n": 1e400}"#);
+        assert_eq!(text(&change.insert[0].rows[0]["c"]), "12345678901234567890.5");
+        assert_eq!(text(&change.emit[0]["d"]), "0.1000000000000000055");
     }
 
     #[test]

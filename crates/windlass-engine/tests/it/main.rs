@@ -1,5 +1,5 @@
 //! The integration tests of the engine, all in one test program: whole jobs in one process (`protocol`) and reads
-//! from replicas (`replicas`).
+//! from replicas (`replicas`), and every type of each database (`types`).
 
 #![allow(
     clippy::unwrap_used,
@@ -9,3 +9,4 @@
 
 mod protocol;
 mod replicas;
+mod types;

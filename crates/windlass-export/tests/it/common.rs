@@ -54,7 +54,7 @@ pub(crate) fn rows() -> Vec<Vec<Value>> {
             text("018f3c2a-0000-7000-8000-000000000001"),
             text("plain"),
             Value::Bytes(vec![0, 10, 255]),
-            Value::Json(json!({"a": [1, null, "x\ny"]})),
+            Value::Json(json!({"a": [1, null, "x\ny"]}).into()),
         ],
         vec![
             Value::Int(i64::MIN),
@@ -87,7 +87,7 @@ pub(crate) fn rows() -> Vec<Vec<Value>> {
             Value::Null,
             text(""),
             Value::Null,
-            Value::Json(json!("text")),
+            Value::Json(json!("text").into()),
         ],
     ]
 }

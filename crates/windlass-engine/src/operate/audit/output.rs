@@ -107,10 +107,14 @@ impl<'a> OutputCheck<'a> {
             format!("the part of chunk {number} has epoch {part}, but the chunk has {store}")
         });
         match &self.definition().step.kind {
-            StepKind::Export(_) => findings.require(part.part.rows == chunk.counts.read, || {
-                let (rows, read) = (part.part.rows, chunk.counts.read);
-                format!("the part of chunk {number} has {rows} rows, but {read} were read")
-            }),
+            StepKind::Export(_) => {
+                findings.require(part.part.rows == chunk.counts.processed, || {
+                    let (rows, processed) = (part.part.rows, chunk.counts.processed);
+                    format!(
+                        "the part of chunk {number} has {rows} rows, but {processed} were processed"
+                    )
+                })
+            }
             _ => findings.require(is_intact(&part.part), || {
                 format!("the part of chunk {number} is damaged")
             }),

@@ -43,6 +43,8 @@ pub(super) enum ChildError {
     ExtraOutput(String),
     #[error("returned an invalid response: {0}")]
     InvalidResponse(String),
+    #[error("is wrong: {0}")]
+    Malformed(String),
 }
 
 fn exit_text(status: Option<ExitStatus>) -> String {
@@ -114,7 +116,10 @@ impl Child {
             return Err(ChildError::ExtraOutput(wire::excerpt(&response, &Redactor::default())));
         }
         // Nothing to redact: a command receives no secrets in its input.
-        wire::outcomes(batch, &response, &Redactor::default()).map_err(ChildError::InvalidResponse)
+        wire::outcomes(batch, &response, &Redactor::default()).map_err(|error| match error {
+            wire::ResponseError::Invalid(message) => ChildError::InvalidResponse(message),
+            wire::ResponseError::Malformed(message) => ChildError::Malformed(message),
+        })
     }
 
     /// Sends a line and reads the response line, until the timeout or the end of the child.

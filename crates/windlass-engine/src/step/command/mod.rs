@@ -97,6 +97,12 @@ impl Step for CommandStep {
                 self.circuit.record_success();
                 Ok(outcomes)
             }
+            Err(error @ ChildError::Malformed(_)) => {
+                // The next batch must be given to a corrected program.
+                child.kill().await;
+                self.close_idle(Duration::ZERO).await;
+                Err(StepError::Fatal(format!("the command {error}")))
+            }
             Err(error) => {
                 let stderr = child.kill().await;
                 let error = item_error(&error, &stderr);

@@ -157,7 +157,54 @@ pub(crate) async fn the_result_is_written_to_the_report(fixture: EngineFixture) 
     assert_eq!((number(&report[0]["n"]), number(&report[0]["total"])), ("40".into(), "820".into()));
 }
 
+/// A value that no column of the format can hold: an infinite timestamp, a text among numbers, a day that does not
+/// exist.
+async fn spoil(fixture: &EngineFixture, id: i64) {
+    let sql = fixture.spell_for_app(
+        "UPDATE visits SET seen = 'infinity' WHERE id = ",
+        "UPDATE visits SET seen = 'much' WHERE id = ",
+        "SET sql_mode = ''; UPDATE visits SET seen = '0000-00-00' WHERE id = ",
+    );
+    fixture.app.run(&format!("{sql}{id}")).await;
+}
+
+/// The others are exported. The dead letters can be redriven after a fix.
+pub(crate) async fn a_record_that_the_format_cannot_represent_is_a_dead_letter(
+    fixture: EngineFixture,
+) {
+    fixture.visits(50).await;
+    let seen = fixture.spell_for_app("timestamptz", "integer", "date");
+    fixture.app.run(&format!("ALTER TABLE visits ADD COLUMN seen {seen}")).await;
+    for id in [3, 4, 50] {
+        spoil(&fixture, id).await;
+    }
+    let jobs = exporting(&fixture, "parquet").replace("\"amount\"", "\"seen\"");
+    let engine = fixture.engine(&jobs).await;
+    let done = exported(&engine).await;
+    proven(&engine, &done).await;
+    assert_eq!((done.items.processed, done.items.dead), (47, 3));
+    assert_eq!(manifest(&fixture, done.id).await.unwrap().totals.rows, 47);
+    let found = letters(&engine, done.id).await;
+    assert_eq!(keys(&found), [3, 4, 50]);
+    for letter in &found {
+        assert!(letter.error.contains("column `seen`"), "{}", letter.error);
+        assert_eq!(letter.record["id"], letter.key, "the whole record");
+    }
+
+    fixture.app.run("UPDATE visits SET seen = NULL WHERE id IN (3, 50)").await;
+    let redriven = engine.redrive(&Default::default()).await.unwrap();
+    let again = work(&engine, redriven[0].job_id).await;
+    assert_eq!((again.status, &again.error), (JobStatus::Completed, &None));
+    assert_eq!((again.items.processed, again.items.dead), (2, 1));
+    assert_eq!(manifest(&fixture, again.id).await.unwrap().totals.rows, 2);
+    let statuses = letters(&engine, done.id).await;
+    let statuses: Vec<_> = statuses.iter().map(|letter| letter.status).collect();
+    use windlass_core::DeadLetterStatus::{New, Reprocessed};
+    assert_eq!(statuses, [Reprocessed, New, Reprocessed]);
+}
+
 on_each!(
+    a_record_that_the_format_cannot_represent_is_a_dead_letter,
     every_record_is_in_exactly_one_part,
     orphaned_part_files_are_deleted,
     a_cancelled_export_leaves_nothing,

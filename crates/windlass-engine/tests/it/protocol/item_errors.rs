@@ -147,7 +147,41 @@ pub(crate) async fn a_change_of_the_key_or_of_an_unknown_column_is_a_dead_letter
     assert_eq!(fixture.int("SELECT count(*) FROM visits WHERE id = 5000").await, 0);
 }
 
+/// The database refuses it as an error of the statement, not of the value.
+pub(crate) async fn a_change_of_a_generated_column_is_a_dead_letter(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    let kind = fixture.spell_for_app("STORED", "VIRTUAL", "PERSISTENT");
+    let sql = "ALTER TABLE visits ADD COLUMN twice bigint GENERATED ALWAYS AS (amount * 2)";
+    fixture.app.run(&format!("{sql} {kind}")).await;
+    fixture
+        .app
+        .run("CREATE TABLE twins (id bigint, twice bigint GENERATED ALWAYS AS (id * 2) STORED)")
+        .await;
+    let handler = move |visit: Visit, _| async move {
+        match visit.id {
+            4 => Ok(Outcome::set("twice", 8)),
+            7 => {
+                let row = [("id", 7.into()), ("twice", 14.into())];
+                Ok(windlass_core::Change::default().insert("twins", row).into())
+            }
+            _ => visit.done(),
+        }
+    };
+    let engine = fixture.builder(&job(HANDLER, "")).handler("work", handler);
+    let engine = engine.connect().await.unwrap();
+    let done = complete(&engine).await;
+    // MariaDB ignores the value in an UPDATE of joined tables, with a warning.
+    let ignores = matches!(fixture.app, TestDatabase::Mariadb(_));
+    let refused: &[i64] = if ignores { &[7] } else { &[4, 7] };
+    assert_eq!(done.items.dead, refused.len() as i64);
+    assert_eq!(done.items.processed, ROWS - done.items.dead);
+    let letters = letters(&engine, done.id).await;
+    assert_eq!(keys(&letters), refused);
+    assert!(letters[0].error.contains("twice"), "{}", letters[0].error);
+}
+
 on_each!(
+    a_change_of_a_generated_column_is_a_dead_letter,
     a_retryable_error_is_tried_again_until_it_succeeds,
     a_retryable_error_is_a_dead_letter_when_its_attempts_are_used_up,
     a_permanent_error_is_a_dead_letter_at_once,

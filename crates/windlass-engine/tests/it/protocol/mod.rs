@@ -4,7 +4,7 @@
 //! or in `on_both!` if it concerns only the store.
 
 #[macro_use]
-mod common;
+pub(crate) mod common;
 
 mod ambiguous_commit;
 mod audit;
@@ -27,6 +27,7 @@ mod item_errors;
 mod items;
 mod late_fence;
 mod leases;
+mod malformed_answers;
 mod planning;
 mod pruning;
 mod query_keys;
