@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_core::Backoff;
 use windlass_drivers::ErrorClass;
-use windlass_store::{ChunkOutcome, HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError};
+use windlass_store::{
+    ChunkOutcome, HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError,
+};
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
 /// process takes the chunk.

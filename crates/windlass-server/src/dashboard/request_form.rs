@@ -83,7 +83,8 @@ fn more_fields(job_type: &JobType) -> Vec<Field> {
 /// Whether the step may use params that the definition does not name.
 fn takes_any_param(job_type: &JobType) -> bool {
     let kind = &job_type.step.kind;
-    job_type.params.is_empty() && matches!(kind, StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_))
+    job_type.params.is_empty()
+        && matches!(kind, StepKind::Handler(_) | StepKind::Command(_) | StepKind::Http(_))
 }
 
 /// A param in the form.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::{ChunkStatus, JobId, JobStatus, Request};
-use windlass_store::{Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, Progress};
+use windlass_store::{
+    Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, LeasedChunk, Progress,
+};
 
 use crate::fixture::{LIMIT, StoreFixture, assert_lost, by, done, job_with};
 
