@@ -196,7 +196,8 @@ fn quoted(text: &str) -> String {
 
 /// Whether a job type on the table can run as it is written.
 fn is_usable(table: &Table) -> bool {
-    !table.primary_key.is_empty() && !(table.open && version(table).is_none())
+    let has_guard = !table.open || version(table).is_some();
+    !table.primary_key.is_empty() && has_guard
 }
 
 /// The column that looks like an optimistic lock.

@@ -114,12 +114,17 @@ impl ChunkResult {
         self.chunk.lease().chunk.job
     }
 
-    /// The chunk and what it waits for, if it must leave its slot before the next batch.
-    pub(crate) fn into_throttled(self) -> Result<(ChunkRunner, ThrottleCause), ChunkResult> {
+    /// What the chunk waits for, if it must leave its slot before the next batch.
+    pub(crate) fn throttle_cause(&self) -> Option<ThrottleCause> {
         match self.stop {
-            Some(StopReason::Throttled(cause)) => Ok((self.chunk, cause)),
-            _ => Err(self),
+            Some(StopReason::Throttled(cause)) => Some(cause),
+            _ => None,
         }
+    }
+
+    /// The chunk of a result that is not recorded, because the chunk continues.
+    pub(crate) fn into_chunk(self) -> ChunkRunner {
+        self.chunk
     }
 
     /// Completes simple chunks of one job in one transaction, or one by one if that fails.

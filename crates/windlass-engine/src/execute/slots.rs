@@ -113,10 +113,10 @@ impl SlotPool {
         let task = self.running.spawn(async move {
             let started = chunk.started_at();
             let result = chunk_runner::run(chunk, shutdown).await;
-            let exit = match result.into_throttled() {
-                Ok((chunk, cause)) => SlotExit::Throttled(Box::new(chunk), cause),
-                Err(result) if result.is_simple() => SlotExit::Simple(Box::new(result)),
-                Err(result) => SlotExit::Ended(result.end().await),
+            let exit = match result.throttle_cause() {
+                Some(cause) => SlotExit::Throttled(Box::new(result.into_chunk()), cause),
+                None if result.is_simple() => SlotExit::Simple(Box::new(result)),
+                None => SlotExit::Ended(result.end().await),
             };
             let duration = started.elapsed();
             if exit.is_final() {

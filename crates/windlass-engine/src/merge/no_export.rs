@@ -5,9 +5,7 @@ use crate::Result;
 use crate::job_context::JobContext;
 use windlass_connectors::Rows;
 use windlass_core::{Identity, JobId, JobType, Problem, Report, Request, StepKind};
-#[cfg(feature = "html")]
-use windlass_store::JobSnapshot;
-use windlass_store::{NewPart, PartRow};
+use windlass_store::{JobSnapshot, NewPart, PartRow};
 
 /// The destination of an export. There is none in this build.
 pub(crate) enum JobDestination {}
@@ -62,7 +60,6 @@ pub(crate) async fn list_parts(_engine: &crate::Engine, _job: JobId) -> Result<V
     Ok(Vec::new())
 }
 
-#[cfg(feature = "html")]
 pub(crate) fn fill_template(job: &JobSnapshot, _template: &str) -> Result<String> {
     Err(missing(&job.definition, "report").into())
 }
