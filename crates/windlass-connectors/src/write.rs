@@ -161,6 +161,11 @@ pub(crate) fn may_set(scope: &Scope, name: &str) -> Result<(), Error> {
             "update: sets the version column `{name}`, which only Windlass may set"
         )));
     }
+    if scope.table.generated.iter().any(|column| column == name) {
+        return Err(refused(format!(
+            "update: sets `{name}`, a generated column, which only the database sets"
+        )));
+    }
     if scope.job_type.fixed_columns().contains(&name) {
         return Err(refused(format!(
             "update: sets `{name}`, a key, filter or claim column: the row would move into \

@@ -37,6 +37,8 @@ pub struct Table {
     pub rewritable: Option<String>,
     /// Columns of types without a binary form (PostgreSQL). They are compared by their text.
     pub text_only: Vec<String>,
+    /// Generated columns whose values an UPDATE ignores without an error (MariaDB).
+    pub generated: Vec<String>,
 }
 
 /// One column.

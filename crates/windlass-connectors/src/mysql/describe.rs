@@ -36,6 +36,7 @@ pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> 
         indexes,
         estimated_rows,
         plain,
+        generated: relation.generated_columns(transaction).await?,
         ..Table::default()
     })
 }
@@ -131,6 +132,12 @@ impl Relation {
             columns.push(Column { name: text(&row, 0)?, kind, sql_type, nullable });
         }
         Ok(columns)
+    }
+
+    async fn generated_columns(&self, transaction: &mut Transaction) -> Result<Vec<String>> {
+        let sql = include_str!("../../sql/mysql/generated_columns.sql");
+        let rows = transaction.query(sql, self.params()).await?;
+        rows.iter().map(|row| text(row, 0)).collect()
     }
 
     /// The primary key and every usable index. An index with unusable columns counts with the columns

@@ -56,7 +56,7 @@ async fn a_worker_that_shuts_down_hands_its_chunks_back_and_logs_it() {
         "{completed} were: {}",
         left.stderr
     );
-    assert!(left.stderr.contains("handed back, 0 failed, 0 lost"), "{}", left.stderr);
+    assert!(left.stderr.contains("handed back, 0 failed, 0 taken over"), "{}", left.stderr);
 
     data.pace(0.0).await;
     let _next = sandbox.spawn("worker");
@@ -79,7 +79,7 @@ async fn run_prints_how_to_continue_when_it_is_interrupted() {
     let left = run.wait().await;
     let id = text(&sandbox.json("jobs").await[0]["id"]);
     assert_eq!(left.code, Some(130), "{left:?}");
-    assert!(left.stderr.contains("handed back"), "{left:?}");
+    assert!(left.stderr.contains("interrupted, whose commits are kept"), "{left:?}");
     assert!(left.stderr.contains(&format!("windlass worker --job {id}")), "{left:?}");
     assert_eq!(sandbox.status(&id).await, "PROCESSING");
 
