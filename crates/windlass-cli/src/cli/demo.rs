@@ -4,13 +4,13 @@
 mod writer;
 
 use super::progress::{self, Interrupt};
-use super::{audit, config, print, private};
+use super::{audit, config, exit, print, private};
 use anyhow::{Context, Result, bail, ensure};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-use windlass::{DeadLetterFilter, Engine, Job, JobStatus, Options, Request, Worker};
+use windlass::{DeadLetterFilter, Engine, Job, JobId, JobStatus, Options, Request, Worker};
 use windlass_core::OutputKind;
 use writer::{Writer, Written};
 
@@ -30,6 +30,30 @@ const TABLE: &str = include_str!("demo/transactions.sql");
 const BAD_EVERY: u32 = 142_857;
 
 pub(super) async fn run(args: Args) -> Result<ExitCode> {
+    match show(args).await {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("{error}");
+            Ok(exit::interrupted())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The user stopped the demo while this job ran.
+#[derive(Debug)]
+struct Interrupted(JobId);
+
+impl std::error::Error for Interrupted {}
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let id = self.0;
+        write!(f, "stopped; continue with `windlass worker --job {id}` in the folder of the demo")
+    }
+}
+
+async fn show(args: Args) -> Result<()> {
     let folder = args.folder;
     let database = create(&folder, args.transactions)?;
     // The configuration names its files relative to its own folder.
@@ -78,7 +102,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode> {
         ensure!(proof.is_proven(), "the audit should have proven the job");
     }
     show_next_steps(&folder, &settled, &reported);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Says how many writes of the other program the job met, and that all of them are still there.
@@ -137,14 +161,14 @@ async fn run_job(engine: &Engine, request: Request) -> Result<Job> {
     follow(engine, id).await
 }
 
-async fn follow(engine: &Engine, id: windlass::JobId) -> Result<Job> {
+async fn follow(engine: &Engine, id: JobId) -> Result<Job> {
     let (worker, handle) = Worker::new(engine.clone(), Options::default().with_only(id));
     let working = tokio::spawn(worker.run());
     let ended = progress::follow(engine, id, &mut Interrupt::listen()?).await;
     handle.shutdown();
     working.await?;
     if !ended? {
-        bail!("stopped; continue with `windlass worker --job {id}` in the folder of the demo");
+        return Err(Interrupted(id).into());
     }
     let job = engine.job(id).await?;
     ensure!(job.status == JobStatus::Completed, "the job should have completed");

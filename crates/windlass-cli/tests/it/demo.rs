@@ -64,6 +64,25 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     refused(&again, &["shop", "--folder"]);
 }
 
+#[tokio::test]
+async fn an_interrupted_demo_names_the_command_that_continues_it() {
+    let sandbox = CliSandbox::empty();
+    let demo = sandbox.spawn("demo --folder shop --transactions 500000");
+    let shop = Windlass::new(sandbox.path("shop")).binary(crate::common::BINARY);
+    eventually("a job of the demo runs", async || {
+        sandbox.path("shop/windlass.toml").exists()
+            && shop.spawn(["jobs", "--json"]).wait().await.stdout.contains("PROCESSING")
+    })
+    .await;
+    demo.term();
+    let left = demo.wait().await;
+    assert_eq!(left.code, Some(130), "{left:?}");
+    let (_, rest) = left.stderr.split_once("`windlass ").unwrap();
+    let (command, _) = rest.split_once('`').unwrap();
+    let continued = shop.spawn(command.split_whitespace()).wait().await;
+    assert!(continued.stdout.contains("COMPLETED"), "{continued:?}");
+}
+
 /// The numbers of "N written while the job ran, N still there".
 fn writes(stdout: &str) -> (&str, &str) {
     let line = stdout.lines().find(|line| line.contains("written while the job ran")).unwrap();

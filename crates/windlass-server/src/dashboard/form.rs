@@ -57,7 +57,10 @@ impl FormInput {
         error: ApiError,
     ) -> ApiResult<FormInput> {
         match error.status() {
-            StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::CONFLICT => {
+            StatusCode::BAD_REQUEST
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::CONFLICT => {
                 Ok(FormInput { form, values, problem: Some(error.into_problem()) })
             }
             _ => Err(error),

@@ -1,24 +1,27 @@
 //! All jobs, newest first, paginated.
 
 use super::dead_letters::url_with_query;
+use super::form::{Field, FieldKind, FormInput};
 use super::format::{
     elapsed, number, percent, rate, rate_text, short_id, status_badge, status_label, time,
 };
 use super::layout::{LiveUpdates, PageContext, Section, empty_state, table_head};
 use super::overview::bar;
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::extract::Query;
-use crate::problem::ApiResult;
+use crate::problem::{ApiError, ApiResult};
 use axum::extract::State;
-use axum::response::Html;
+use axum::response::{IntoResponse, Redirect, Response};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 use std::sync::Arc;
 use uuid::Uuid;
-use windlass_core::{Job, JobStatus};
+use windlass_core::problem::Code;
+use windlass_core::{Job, JobId, JobStatus, Problem};
+use windlass_engine::EngineError;
 use windlass_store::JobFilter;
 
 /// Jobs per page.
@@ -31,6 +34,9 @@ pub(super) struct JobsQuery {
     job_type: Option<String>,
     #[serde(default, deserialize_with = "optional_field")]
     status: Option<JobStatus>,
+    /// A job's id, its beginning, or its last eight characters.
+    #[serde(default, deserialize_with = "optional_field")]
+    id: Option<String>,
     before: Option<Uuid>,
 }
 
@@ -46,8 +52,17 @@ pub(super) fn optional_field<'de, D: Deserializer<'de>, T: FromStr<Err: std::fmt
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
-    Query(JobsQuery { job_type, status, before }): Query<JobsQuery>,
-) -> ApiResult<Html<String>> {
+    Query(JobsQuery { job_type, status, id, before }): Query<JobsQuery>,
+) -> ApiResult<Response> {
+    let mut input = FormInput::default();
+    if let Some(text) = id {
+        match find(&app, &caller, &text).await {
+            Ok(id) => return Ok(Redirect::to(&format!("/jobs/{id}")).into_response()),
+            Err(error) => {
+                input = FormInput::refused(SEARCH, vec![("id".to_owned(), text)], error)?;
+            }
+        }
+    }
     let filter = JobFilter {
         job_type: job_type.clone(),
         status,
@@ -70,6 +85,10 @@ pub(super) async fn show(
     let content = html! {
         h1 { "Jobs" }
         form.search method="get" action="/jobs" {
+            (input.of(SEARCH).field(&Field::new("id", "Id", html! { "or its beginning or end" }, FieldKind::Text)))
+            button { "Find" }
+        }
+        form.search method="get" action="/jobs" {
             label { "Job type " (job_type_select(&app, &page, job_type.as_deref())) }
             label {
                 "Status "
@@ -85,7 +104,29 @@ pub(super) async fn show(
         @if jobs.is_empty() { (empty_state("No matching jobs.")) } @else { (table(&jobs, page.now)) }
         @if let Some(more) = more { p { a href=(more) rel="next" { "Older jobs" } } }
     };
-    Ok(page.render(Section::Jobs, "Jobs", LiveUpdates::AllJobs, content))
+    let live = if input.is_refused() { LiveUpdates::Off } else { LiveUpdates::AllJobs };
+    Ok((input.status(), page.render(Section::Jobs, "Jobs", live, content)).into_response())
+}
+
+/// The name of the form that finds a job.
+const SEARCH: &str = "search";
+
+/// The visible job with this id. Jobs of others are not found, and their ids are not listed.
+async fn find(app: &App, caller: &Caller, text: &str) -> ApiResult<JobId> {
+    let unknown = || {
+        let detail = format!("no job has an id that begins or ends with `{text}`");
+        ApiError::from(Problem::field(Code::NotFound, "id", detail))
+    };
+    let id = match app.engine.find_job(text).await {
+        Ok(id) => id,
+        Err(EngineError::Problem(problem)) if caller.sees_all() => {
+            return Err(Problem { field: Some("id".to_owned()), ..problem }.into());
+        }
+        Err(EngineError::Problem(_)) => return Err(unknown()),
+        Err(error) => return Err(error.into()),
+    };
+    app.job_summary(caller, id).await.map_err(|_| unknown())?;
+    Ok(id)
 }
 
 /// A select element with the visible job types.

@@ -145,3 +145,23 @@ async fn a_job_type_is_limited_and_stopped_from_its_page() {
     browser.go("Apply").await;
     browser.sees("at least 1").await;
 }
+
+#[tokio::test]
+async fn a_job_is_found_by_its_id() {
+    let (_data, server, id) = server_with_dead_letters().await;
+    let browser = Browser::start(&server.url).await;
+    for part in [id.as_str(), &id[..30], &id[id.len() - 8..]] {
+        browser.open("/jobs").await;
+        browser.fill("id", part).await;
+        browser.go("Find").await;
+        browser.is_at(&format!("/jobs/{id}")).await;
+    }
+    browser.open("/jobs").await;
+    browser.fill("id", "ffffffff").await;
+    browser.go("Find").await;
+    browser.sees("ffffffff").await;
+    let field = "return [document.querySelector('[name=id]').value, document.querySelector('.field-error').innerText]";
+    let shown = browser.run(field).await;
+    assert_eq!(shown[0], "ffffffff");
+    assert!(text(&shown[1]).contains("ffffffff"), "{shown}");
+}
