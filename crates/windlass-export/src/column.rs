@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
-    Float64Array, Int64Array, StringArray, TimestampMicrosecondArray, UInt64Array,
+    Float64Array, Int64Array, ListArray, StringArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer, i256};
-use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
-use windlass_core::Value;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, TimeUnit};
+use serde_json::value::RawValue;
+use windlass_core::{Json, Value};
 
 use crate::cell::Cell;
 use crate::decimal::{Decimal, fits};
@@ -37,6 +38,14 @@ enum Values {
     Timestamp(Vec<i64>, Option<Arc<str>>),
     Text(Strings),
     Bytes(Strings),
+    List(List),
+}
+
+/// The elements of all lists, one list after the other.
+struct List {
+    field: FieldRef,
+    ends: Vec<i32>,
+    elements: Box<Column>,
 }
 
 /// Values of any length, one after the other.
@@ -65,6 +74,11 @@ impl Column {
             }
             DataType::Utf8 => Values::Text(Strings::new()),
             DataType::Binary => Values::Bytes(Strings::new()),
+            DataType::List(field) => Values::List(List {
+                field: field.clone(),
+                ends: vec![0],
+                elements: Box::new(Column::new(field)?),
+            }),
             _ => return None,
         };
         let nulls = NullBufferBuilder::new(0);
@@ -123,6 +137,10 @@ impl Column {
             Values::Bytes(strings) => {
                 let (offsets, bytes) = strings.finish();
                 Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?)
+            }
+            Values::List(List { field, ends, elements }) => {
+                let offsets = OffsetBuffer::new(std::mem::replace(ends, vec![0]).into());
+                Arc::new(ListArray::try_new(field.clone(), offsets, elements.finish()?, nulls)?)
             }
         })
     }
@@ -190,6 +208,7 @@ impl Values {
                 Value::Bytes(bytes) => return strings.push(bytes),
                 _ => return Err("it is not bytes".into()),
             },
+            Values::List(list) => return list.push(value),
         }
         Ok(16)
     }
@@ -205,6 +224,7 @@ impl Values {
             Values::Decimal256(values, ..) => values.push(i256::ZERO),
             Values::Date(values) => values.push(0),
             Values::Text(strings) | Values::Bytes(strings) => strings.ends.push(strings.end()),
+            Values::List(list) => list.ends.push(list.end()),
         }
     }
 
@@ -218,7 +238,58 @@ impl Values {
             Values::Decimal256(values, ..) => drop(values.pop()),
             Values::Date(values) => drop(values.pop()),
             Values::Text(strings) | Values::Bytes(strings) => strings.pop(),
+            Values::List(list) => list.pop(),
         }
+    }
+}
+
+impl List {
+    fn end(&self) -> i32 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Adds a JSON array. If an element does not fit, the elements before it are removed.
+    fn push(&mut self, value: &Value) -> Result<usize, Reason> {
+        let Value::Json(json) = value else { return Err("it is not a list".into()) };
+        let elements: Vec<&RawValue> =
+            serde_json::from_str(json.text()).map_err(|_| "it is not a list")?;
+        let mut size = 4;
+        for (pushed, raw) in elements.iter().enumerate() {
+            match self.push_element(raw) {
+                Ok(element) => size += element,
+                Err(why) => {
+                    (0..pushed).for_each(|_| self.elements.pop());
+                    return Err(format!("element {}: {why}", pushed + 1).into());
+                }
+            }
+        }
+        let end =
+            i32::try_from(elements.len()).ok().and_then(|count| self.end().checked_add(count));
+        match end {
+            Some(end) => self.ends.push(end),
+            None => {
+                elements.iter().for_each(|_| self.elements.pop());
+                return Err("the batch already has 2^31 elements of this column".into());
+            }
+        }
+        Ok(size)
+    }
+
+    fn push_element(&mut self, raw: &RawValue) -> Result<usize, Reason> {
+        if raw.get().starts_with('[') && !self.elements.json {
+            return Err("it is a list itself, and the column's lists have one dimension".into());
+        }
+        let value = match Value::from_json_text(raw.get()).map_err(|error| error.to_string())? {
+            value @ (Value::Null | Value::Json(_)) => value,
+            _ if self.elements.json => Value::Json(Json::from(raw)),
+            value => value,
+        };
+        self.elements.push(&Cell::Value(Cow::Owned(value)))
+    }
+
+    fn pop(&mut self) {
+        let end = self.ends.pop().unwrap_or(0);
+        (self.end()..end).for_each(|_| self.elements.pop());
     }
 }
 

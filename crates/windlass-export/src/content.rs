@@ -10,12 +10,13 @@ use arrow_array::{Array, PrimitiveArray, RecordBatch};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ToByteSlice};
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use ring::digest::{Context, SHA256};
+use std::ops::Range;
 
 use crate::{Error, Result, type_name};
 
 /// SHA-256 over the names and types of the columns, the number of rows, and three hashes per column: of the null flags
 /// (one byte each), of the lengths of values with a variable length (four bytes each), and of the values that are
-/// not null. Hashing column by column is fast, since it reads contiguous memory.
+/// not null. The elements of lists are a column of their own. Hashing column by column is fast, since it reads contiguous memory.
 pub(crate) struct Content {
     schema: SchemaRef,
     rows: u64,
@@ -26,13 +27,13 @@ struct Column {
     nulls: Context,
     lengths: Context,
     values: Context,
+    /// The elements of a column of lists.
+    elements: Option<Box<Column>>,
 }
 
 impl Content {
     pub(crate) fn new(schema: SchemaRef) -> Content {
-        let new = || Context::new(&SHA256);
-        let column = |_| Column { nulls: new(), lengths: new(), values: new() };
-        let columns = schema.fields().iter().map(column).collect();
+        let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect();
         Content { schema, rows: 0, columns }
     }
 
@@ -54,15 +55,31 @@ impl Content {
                 all.update(&(text.len() as u64).to_le_bytes());
                 all.update(text.as_bytes());
             }
-            for part in [column.nulls, column.lengths, column.values] {
-                all.update(part.finish().as_ref());
-            }
+            column.finish(&mut all);
         }
         hex::encode(all.finish())
     }
 }
 
 impl Column {
+    fn new(data_type: &DataType) -> Column {
+        let new = || Context::new(&SHA256);
+        let elements = match data_type {
+            DataType::List(field) => Some(Box::new(Column::new(field.data_type()))),
+            _ => None,
+        };
+        Column { nulls: new(), lengths: new(), values: new(), elements }
+    }
+
+    fn finish(self, all: &mut Context) {
+        for part in [self.nulls, self.lengths, self.values] {
+            all.update(part.finish().as_ref());
+        }
+        if let Some(elements) = self.elements {
+            elements.finish(all);
+        }
+    }
+
     fn add(&mut self, array: &dyn Array) -> Result<()> {
         self.add_nulls(array.nulls(), array.len());
         match array.data_type() {
@@ -86,6 +103,13 @@ impl Column {
             DataType::Binary => {
                 let bytes = array.as_binary::<i32>();
                 self.add_strings(bytes.offsets(), bytes.values(), bytes.nulls());
+            }
+            DataType::List(_) => {
+                let list = array.as_list::<i32>();
+                self.add_lengths(list.offsets(), list.nulls());
+                let range = whole_range(list.offsets());
+                let elements = list.values().slice(range.start, range.len());
+                self.elements.iter_mut().try_for_each(|column| column.add(elements.as_ref()))?;
             }
             other => return Err(Error::Encoding(format!("columns of {other} are not supported"))),
         }
@@ -115,20 +139,30 @@ impl Column {
     }
 
     fn add_strings(&mut self, offsets: &[i32], bytes: &[u8], nulls: Option<&NullBuffer>) {
-        let is_valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
-        let lengths: Vec<i32> = (offsets.windows(2).enumerate())
-            .filter(|(row, _)| is_valid(*row))
-            .map(|(_, ends)| ends[1] - ends[0])
-            .collect();
-        self.lengths.update(lengths.to_byte_slice());
+        self.add_lengths(offsets, nulls);
         if nulls.is_none_or(|nulls| nulls.null_count() == 0) {
-            let (start, end) = (offsets.first(), offsets.last());
-            let (start, end) =
-                (start.map_or(0, |at| at.as_usize()), end.map_or(0, |at| at.as_usize()));
-            return self.values.update(&bytes[start..end]);
+            return self.values.update(&bytes[whole_range(offsets)]);
         }
-        for (_, ends) in offsets.windows(2).enumerate().filter(|(row, _)| is_valid(*row)) {
+        for ends in valid(offsets, nulls) {
             self.values.update(&bytes[ends[0].as_usize()..ends[1].as_usize()]);
         }
     }
+
+    fn add_lengths(&mut self, offsets: &[i32], nulls: Option<&NullBuffer>) {
+        let lengths: Vec<i32> = valid(offsets, nulls).map(|ends| ends[1] - ends[0]).collect();
+        self.lengths.update(lengths.to_byte_slice());
+    }
+}
+
+/// The begin and end of each value that is not null.
+fn valid<'a>(offsets: &'a [i32], nulls: Option<&'a NullBuffer>) -> impl Iterator<Item = &'a [i32]> {
+    let is_valid = move |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
+    let values = offsets.windows(2).enumerate();
+    values.filter(move |(row, _)| is_valid(*row)).map(|(_, ends)| ends)
+}
+
+/// The range from the first value to the last.
+fn whole_range(offsets: &[i32]) -> Range<usize> {
+    let at = |offset: Option<&i32>| offset.map_or(0, |at| at.as_usize());
+    at(offsets.first())..at(offsets.last())
 }

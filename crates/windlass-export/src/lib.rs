@@ -38,5 +38,5 @@ pub use name::PartName;
 pub use orphan_scan::{OrphanScan, scan_orphans};
 pub use path_template::{TemplateVars, fill_template, placeholders};
 pub use rows::{InvalidValue, RowBuilder};
-pub use schema::{schema, schema_of, type_name};
+pub use schema::{columns_in, schema, schema_of, type_name};
 pub use writer::{PartWriter, Written};

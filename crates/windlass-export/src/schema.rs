@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use windlass_core::{Column, ColumnType, Value};
 
+use crate::Format;
 use crate::decimal::{Decimal, MAX_DIGITS, MAX_DIGITS_128};
 
 /// Marks a text column as JSON, which the JSON formats copy verbatim.
@@ -16,7 +17,7 @@ const JSON: &str = "json";
 ///
 /// Decimals with a precision stay decimals, in 128 bits up to 38 digits and in 256 bits up to 76. A decimal without a
 /// precision is text; [`schema_of`] finds one for a result. Integers have 64 bits, unsigned if the database type is.
-/// Dates are days. Timestamps are microseconds, in UTC if the type has a time zone. Arrays of PostgreSQL are JSON.
+/// Dates are days. Timestamps are microseconds, in UTC if the type has a time zone. Arrays of PostgreSQL are lists.
 /// UUIDs, JSON and all other types are text.
 pub fn schema(columns: &[Column]) -> SchemaRef {
     build(columns, |_, column| data_type(column))
@@ -31,6 +32,32 @@ pub fn schema_of(columns: &[Column], rows: &[Vec<Value>]) -> SchemaRef {
         let values = || rows.iter().map(|row| row.get(place).unwrap_or(&Value::Null));
         if is_open { smallest(values()).unwrap_or(declared) } else { declared }
     })
+}
+
+/// The columns as a format writes them: arrays are lists in Parquet, and JSON in the text formats.
+pub fn columns_in(format: Format, columns: Vec<Column>) -> Vec<Column> {
+    let written = |column: Column| match element(&column) {
+        Some(_) if format != Format::Parquet => Column { kind: ColumnType::Json, ..column },
+        _ => column,
+    };
+    columns.into_iter().map(written).collect()
+}
+
+/// The elements of an array of PostgreSQL, as a column of their type. `None` for other columns.
+fn element(column: &Column) -> Option<Column> {
+    let sql_type = column.sql_type.strip_suffix("[]")?;
+    let kind = match sql_type {
+        "smallint" | "integer" | "bigint" => ColumnType::Int,
+        "real" | "double precision" => ColumnType::Float,
+        "boolean" => ColumnType::Bool,
+        "bytea" => ColumnType::Bytes,
+        "date" => ColumnType::Date,
+        "json" | "jsonb" => ColumnType::Json,
+        timestamp if timestamp.starts_with("timestamp ") => ColumnType::Timestamp,
+        _ => ColumnType::Text,
+    };
+    let (name, sql_type) = ("element".to_owned(), sql_type.to_owned());
+    Some(Column { name, kind, sql_type, nullable: true })
 }
 
 /// The name of a column's type in manifests and errors, such as `decimal(12,2)`.
@@ -49,6 +76,7 @@ pub fn type_name(field: &Field) -> String {
         DataType::Binary => "bytes".into(),
         DataType::Utf8 if is_json(field) => JSON.into(),
         DataType::Utf8 => "text".into(),
+        DataType::List(element) => format!("list of {}", type_name(element)),
         other => other.to_string(),
     }
 }
@@ -59,17 +87,17 @@ pub(crate) fn is_json(field: &Field) -> bool {
 }
 
 fn build(columns: &[Column], data_type: impl Fn(usize, &Column) -> DataType) -> SchemaRef {
-    let fields = columns.iter().enumerate().map(|(place, column)| {
-        let field = Field::new(&column.name, data_type(place, column), column.nullable);
-        match column.kind {
-            _ if column.sql_type.ends_with("[]") => {
-                field.with_metadata(HashMap::from([(KIND.into(), JSON.into())]))
-            }
-            ColumnType::Json => field.with_metadata(HashMap::from([(KIND.into(), JSON.into())])),
-            _ => field,
-        }
-    });
+    let fields =
+        columns.iter().enumerate().map(|(place, column)| field(column, data_type(place, column)));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn field(column: &Column, data_type: DataType) -> Field {
+    let field = Field::new(&column.name, data_type, column.nullable);
+    match column.kind {
+        ColumnType::Json => field.with_metadata(HashMap::from([(KIND.into(), JSON.into())])),
+        _ => field,
+    }
 }
 
 fn data_type(column: &Column) -> DataType {
@@ -90,9 +118,14 @@ fn data_type(column: &Column) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, zoned.then(|| "UTC".into()))
         }
         ColumnType::Bytes => DataType::Binary,
-        ColumnType::Text | ColumnType::Uuid | ColumnType::Json | ColumnType::Other => {
-            DataType::Utf8
-        }
+        ColumnType::Other => match element(column) {
+            Some(element) => {
+                let data_type = data_type(&element);
+                DataType::List(Arc::new(field(&element, data_type)))
+            }
+            None => DataType::Utf8,
+        },
+        ColumnType::Text | ColumnType::Uuid | ColumnType::Json => DataType::Utf8,
     }
 }
 
@@ -169,7 +202,10 @@ mod tests {
             (T::Json, "jsonb", "json"),
             (T::Bytes, "bytea", "bytes"),
             (T::Other, "inet", "text"),
-            (T::Other, "integer[]", "json"),
+            (T::Other, "integer[]", "list of int64"),
+            (T::Other, "jsonb[]", "list of json"),
+            (T::Other, "timestamp with time zone[]", "list of timestamp with time zone"),
+            (T::Json, "integer[]", "json"),
             (T::Int, "bit(64)", "uint64"),
         ] {
             assert_eq!(named(kind, sql_type), name, "{sql_type}");

@@ -10,7 +10,8 @@ use windlass_core::{
 };
 use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, scan_orphans, schema, schema_of,
+    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, columns_in, scan_orphans, schema,
+    schema_of,
 };
 use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow};
 
@@ -32,8 +33,9 @@ impl JobDestination {
     pub(crate) fn of(job: &JobContext) -> Result<Option<JobDestination>> {
         let StepKind::Export(export) = &job.definition().step.kind else { return Ok(None) };
         let location = Destination::open(&fill_template(&job.snapshot, &export.to)?)?;
-        let columns = columns(job, export)?;
-        let (output, schema) = (output(export)?, schema(&columns));
+        let output = output(export)?;
+        let columns = columns_in(output.format(), columns(job, export)?);
+        let schema = schema(&columns);
         Ok(Some(JobDestination { location, output, schema, columns }))
     }
 
@@ -138,6 +140,7 @@ pub(crate) async fn write_report(
         .enumerate()
         .map(|(index, column)| infer_type(column, index, &result.rows))
         .collect();
+    let columns = columns_in(output.format(), columns);
     let schema = schema_of(&columns, &result.rows);
     let mut builder = RowBuilder::new(schema.clone())?;
     let mut writer = PartWriter::new(&Destination::open(folder)?, name, schema, output)?;

@@ -16,6 +16,7 @@ fn list(text: &str, sql_type: &str) -> String {
     let element = |raw: &&serde_json::value::RawValue| {
         let text = match serde_json::from_str::<serde_json::Value>(raw.get()).unwrap() {
             serde_json::Value::Null => return "NULL".to_owned(),
+            // Parquet has the text of each document.
             serde_json::Value::String(text) => text,
             _ if json => raw.get().to_owned(),
             serde_json::Value::Object(tagged) => match tagged.iter().next().unwrap() {
