@@ -1,7 +1,7 @@
 //! A job as the CLI and the API show it.
 
 use crate::{JobStatus, Phase, Request};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,6 +78,9 @@ pub struct Job {
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
+    /// How long it was paused, or failed and not yet retried, since it started.
+    #[serde(skip)]
+    pub waited: TimeDelta,
     /// Its items by outcome.
     pub items: ItemCounts,
     /// Its chunks by status.
@@ -148,13 +151,19 @@ impl Job {
         }
     }
 
+    /// The time from its start to its end or to now, without the time in which it was paused or failed.
+    pub fn working_time(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let since_start = self.finished_at.unwrap_or(now) - self.started_at?;
+        Some((since_start - self.waited).max(TimeDelta::zero()))
+    }
+
     /// When it will end at its current rate; now at the earliest. Unknown before its first item is done.
     pub fn projected_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let done = self.items.done();
-        let so_far = now - self.started_at?;
+        let so_far = self.working_time(now)?;
         let left = (self.items.total - done).max(0) as f64 / done.max(1) as f64;
         let left = so_far.as_seconds_f64() * left;
-        Some(now + chrono::TimeDelta::milliseconds((left * 1000.0).min(1e15) as i64))
+        Some(now + TimeDelta::milliseconds((left * 1000.0).min(1e15) as i64))
     }
 }
 
@@ -218,7 +227,7 @@ mod tests {
     use super::*;
     use serde_json::{Value as Json, json};
 
-    fn end(started: Option<i64>, done: i64, now: i64) -> Option<i64> {
+    fn job(started: Option<i64>, done: i64) -> Job {
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         let mut job = json!({
             "id": JobId::nil(), "jobType": "J", "status": "PROCESSING", "priority": 5,
@@ -228,8 +237,12 @@ mod tests {
                 "cancelled": 0},
         });
         job["startedAt"] = started.map_or(Json::Null, |started| json!(at(started)));
-        let job: Job = serde_json::from_value(job).unwrap();
-        job.projected_end(at(now)).map(|end| end.timestamp())
+        serde_json::from_value(job).unwrap()
+    }
+
+    fn end(started: Option<i64>, done: i64, now: i64) -> Option<i64> {
+        let now = DateTime::from_timestamp(now, 0).unwrap();
+        job(started, done).projected_end(now).map(|end| end.timestamp())
     }
 
     #[test]
@@ -238,5 +251,18 @@ mod tests {
         assert_eq!(end(Some(0), 50, 50), Some(100));
         assert_eq!(end(Some(0), 100, 50), Some(50), "now at the earliest");
         assert!(end(Some(0), 0, 50).unwrap() > 1000, "nothing done yet");
+    }
+
+    #[test]
+    fn time_in_which_a_job_was_paused_does_not_count() {
+        let mut job = job(Some(0), 50);
+        job.waited = TimeDelta::seconds(40);
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
+        assert_eq!(job.working_time(at(50)), Some(TimeDelta::seconds(10)));
+        assert_eq!(
+            job.projected_end(at(50)),
+            Some(at(60)),
+            "the second half takes ten seconds too"
+        );
     }
 }

@@ -231,9 +231,9 @@ pub fn percent(job: &Job) -> i64 {
     }
 }
 
-/// The average rate of a job in items per second.
+/// The average rate of a job in items per second, while it was not paused.
 pub fn rate(job: &Job, now: DateTime<Utc>) -> Option<f64> {
-    let seconds = (job.finished_at.unwrap_or(now) - job.started_at?).as_seconds_f64();
+    let seconds = job.working_time(now)?.as_seconds_f64();
     (seconds > 0.0 && job.items.done() > 0).then(|| job.items.done() as f64 / seconds)
 }
 
@@ -253,9 +253,11 @@ pub fn elapsed(job: &Job, now: DateTime<Utc>) -> String {
 }
 
 /// The projected end of a running job. Unknown before the first item is finished, and while segments are
-/// still being planned.
+/// still being planned or the job waits for something.
 pub fn projected_end(job: &Job, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let running = job.status == JobStatus::Processing && job.phase != Some(Phase::Planning);
+    let proceeds = matches!(job.waits_for.as_deref(), None | Some("rate" | "health"));
+    let running =
+        job.status == JobStatus::Processing && job.phase != Some(Phase::Planning) && proceeds;
     (running && job.items.done() > 0).then(|| job.projected_end(now))?
 }
 

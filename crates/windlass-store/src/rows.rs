@@ -49,6 +49,7 @@ pub(crate) fn job(row: &impl Fields) -> Result<Job> {
         created_at: row.time("created_at")?,
         started_at: row.opt_time("started_at")?,
         finished_at,
+        waited: chrono::TimeDelta::milliseconds(row.int("waited_ms")?),
         items: ItemCounts {
             total: row.int("items_total")?,
             processed: row.int("processed")?,

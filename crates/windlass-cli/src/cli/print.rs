@@ -196,8 +196,7 @@ fn other_statuses(job: &Job) -> String {
         .collect()
 }
 
-/// Seconds from the start to the end, or to now.
+/// Seconds from the start to the end, or to now, without pauses.
 fn duration(job: &Job) -> Option<f64> {
-    let end = job.finished_at.unwrap_or_else(Utc::now);
-    Some((end - job.started_at?).as_seconds_f64())
+    Some(job.working_time(Utc::now())?.as_seconds_f64())
 }

@@ -92,7 +92,18 @@ fn digits(micros: u32, count: usize) -> String {
 /// A row of the table's columns as values.
 pub(super) fn values(row: &Row, scope: &Scope) -> Result<Vec<Value>> {
     let columns = scope.table.columns.iter().enumerate();
-    columns.map(|(index, column)| value(row, index, Some(column))).collect()
+    let values = columns.map(|(index, column)| value(row, index, Some(column)));
+    values.collect::<Result<_>>().map_err(|error| with_key(row, scope, &error))
+}
+
+/// The error of a row, with the key of its record.
+fn with_key(row: &Row, scope: &Scope, error: &ConnectorError) -> ConnectorError {
+    let part = |name: &String| {
+        let index = scope.table.columns.iter().position(|column| column.name == *name)?;
+        value(row, index, scope.table.column(name)).ok()
+    };
+    let key = Key(scope.key().iter().filter_map(part).collect());
+    Error::new(ErrorClass::Data, format!("key {key}, {error}")).into()
 }
 
 /// The first columns of a row as a key.

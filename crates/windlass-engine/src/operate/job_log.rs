@@ -44,8 +44,8 @@ pub(crate) async fn log_end_by_chunk(store: &dyn Store, heartbeat: &Heartbeat, i
 /// Logs a job that has ended: at info, or at warn if it failed.
 pub(crate) fn log_job_end(job: &Job) {
     let Job { id, job_type, status, items, chunks, error, .. } = job;
-    let begun = job.started_at.unwrap_or(job.created_at);
-    let seconds = job.finished_at.map(|end| (end - begun).as_seconds_f64());
+    let seconds = job.working_time(job.finished_at.unwrap_or_default());
+    let seconds = seconds.map_or(0.0, |time| time.as_seconds_f64());
     if *status == JobStatus::Failed {
         let error = error.as_deref().unwrap_or_default();
         tracing::warn!(job = %id, job_type, chunks = chunks.total, failed_chunks = chunks.failed,

@@ -54,6 +54,9 @@ CREATE TABLE windlass_jobs (
     created_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     started_at         timestamptz,
     finished_at        timestamptz,
+    -- How long it was paused, or failed before a retry, since it started; and since when it is paused.
+    waited_ms          bigint NOT NULL DEFAULT 0,
+    paused_at          timestamptz,
     -- Whether the output of a cancelled job must still be removed.
     discard            boolean NOT NULL DEFAULT false,
     -- Whether the job can never run again: its chunks and its ledger may have been deleted.

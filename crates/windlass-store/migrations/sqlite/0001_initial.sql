@@ -51,6 +51,9 @@ CREATE TABLE windlass_jobs (
     created_at         INTEGER NOT NULL,
     started_at         INTEGER,
     finished_at        INTEGER,
+    -- How long it was paused, or failed before a retry, since it started; and since when it is paused.
+    waited_ms          INTEGER NOT NULL DEFAULT 0,
+    paused_at          INTEGER,
     -- Whether the output of a cancelled job must still be removed.
     discard            INTEGER NOT NULL DEFAULT 0,
     -- Whether the job can never run again: its chunks and its ledger may have been deleted.

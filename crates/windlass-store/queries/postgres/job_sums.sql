@@ -27,6 +27,10 @@ SELECT
     p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,
     -- Without inline records, which may be megabytes for every job of a page.
     CASE WHEN position('"items":' IN p.request) > 0 THEN (p.request::jsonb - 'items')::text ELSE p.request END AS request,
+    p.waited_ms + coalesce(CASE
+        WHEN p.status = 'PAUSED' AND p.started_at IS NOT NULL THEN
+            (extract(epoch FROM clock_timestamp() - greatest(p.paused_at, p.started_at)) * 1000)::bigint
+    END, 0) AS waited_ms,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(
         (

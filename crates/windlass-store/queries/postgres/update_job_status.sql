@@ -1,7 +1,7 @@
 -- Writes a transition of a job; $5 is `now`, `clear` or `keep`. A cancelled job keeps its error
 -- when it ends. Its output is then to be removed, except for a redrive: what its items emitted
 -- belongs to the original job, and their letters are reprocessed. Returns whether other jobs follow
--- this one.
+-- this one. Time in which a started job is paused, or failed before a retry, is added up.
 -- Lock: the job (already locked).
 -- Index: the primary key.
 UPDATE windlass_jobs
@@ -9,6 +9,15 @@ SET status = $2,
     error = CASE
         WHEN status IN ('CANCELLED', 'FAILED') AND $2 = 'CANCELLED' THEN coalesce($3, error)
         ELSE $3
+    END,
+    waited_ms = waited_ms + coalesce(CASE
+        WHEN status = 'PAUSED' AND $2 <> 'PAUSED' AND started_at IS NOT NULL
+            THEN
+                (extract(epoch FROM clock_timestamp() - greatest(paused_at, started_at)) * 1000)::bigint
+        WHEN $5 = 'clear' THEN (extract(epoch FROM clock_timestamp() - finished_at) * 1000)::bigint
+    END, 0),
+    paused_at = CASE
+        WHEN $2 = 'PAUSED' THEN coalesce(paused_at, clock_timestamp())
     END,
     budget_multiplier = budget_multiplier + $4,
     discard = discard

@@ -24,6 +24,10 @@ SELECT
     p.id, p.job_type, p.status, p.priority, p.submitter, p.open_segments, p.merge,
     -- Without inline records, which may be megabytes for every job of a page.
     CASE WHEN instr(p.request, '"items":') > 0 THEN json_remove(p.request, '$.items') ELSE p.request END AS request,
+    p.waited_ms + coalesce(CASE
+        WHEN p.status = 'PAUSED' AND p.started_at IS NOT NULL THEN
+            CAST(unixepoch('subsec') * 1000 AS INTEGER) - max(p.paused_at, p.started_at)
+    END, 0) AS waited_ms,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(
         (

@@ -132,6 +132,7 @@ async fn reading_an_unknown_job_returns_none(fixture: StoreFixture) {
 }
 
 both!(
+    time_in_which_a_job_is_paused_does_not_count_as_working_time,
     a_job_is_queued_with_its_plan,
     a_job_keeps_what_it_was_submitted_with,
     a_repeated_submit_gives_the_same_job,
@@ -141,3 +142,25 @@ both!(
     jobs_are_listed_newest_first_in_pages,
     reading_an_unknown_job_returns_none,
 );
+
+async fn time_in_which_a_job_is_paused_does_not_count_as_working_time(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    fixture.lease(job, 1).await;
+    // Times are moved into the past instead of waiting.
+    let past = |column: &str, seconds: i64| match fixture.is_sqlite() {
+        true => format!("UPDATE windlass_jobs SET {column} = {column} - {seconds} * 1000"),
+        false => format!("UPDATE windlass_jobs SET {column} = {column} - interval '{seconds} s'"),
+    };
+    fixture.run(&past("started_at", 100)).await;
+    let worked = async || {
+        let job = fixture.job(job).await;
+        job.working_time(fixture.store.now().await.unwrap()).unwrap().num_seconds()
+    };
+    assert!((100..600).contains(&worked().await), "{}", worked().await);
+    fixture.store.pause(job, None).await.unwrap();
+    fixture.run(&past("started_at", 1000)).await;
+    fixture.run(&past("paused_at", 1000)).await;
+    assert!((100..600).contains(&worked().await), "paused: {}", worked().await);
+    fixture.store.resume(job).await.unwrap();
+    assert!((100..600).contains(&worked().await), "resumed: {}", worked().await);
+}
