@@ -16,7 +16,9 @@ impl App {
     pub(crate) async fn job(&self, caller: &Caller, id: JobId) -> ApiResult<Job> {
         let job = self.engine.store().job(id).await?;
         let seen = job.filter(|job| caller.sees(&job.job_type, &job.submitted_by));
-        seen.ok_or_else(|| ApiError::not_found("job", id))
+        let job = seen.ok_or_else(|| ApiError::not_found("job", id))?;
+        let outputs = self.engine.outputs(&job).await?;
+        Ok(Job { outputs, ..job })
     }
 
     /// A job without the large parts of its request, or 404 if the caller may not see it.

@@ -1,7 +1,6 @@
 //! Ids on the command line: whole, by a unique prefix, by the last eight characters, or `last`.
 
 use anyhow::Result;
-use std::convert::Infallible;
 use std::str::FromStr;
 use uuid::Uuid;
 use windlass::{Engine, JobId};
@@ -47,17 +46,28 @@ impl LetterRef {
 }
 
 impl FromStr for JobRef {
-    type Err = Infallible;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<JobRef, Infallible> {
-        Ok(JobRef(text.trim().to_owned()))
+    fn from_str(text: &str) -> Result<JobRef, Self::Err> {
+        match text.trim() {
+            text if text == "last" || is_part_of_id(text) => Ok(JobRef(text.to_owned())),
+            _ => Err("must be an id, its beginning, its last eight characters or `last`"),
+        }
     }
 }
 
 impl FromStr for LetterRef {
-    type Err = Infallible;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<LetterRef, Infallible> {
-        Ok(LetterRef(text.trim().to_owned()))
+    fn from_str(text: &str) -> Result<LetterRef, Self::Err> {
+        match text.trim() {
+            text if is_part_of_id(text) => Ok(LetterRef(text.to_owned())),
+            _ => Err("must be an id, its beginning or its last eight characters"),
+        }
     }
+}
+
+/// Whether the text has only characters of ids.
+fn is_part_of_id(text: &str) -> bool {
+    text.chars().all(|character| character.is_ascii_hexdigit() || character == '-')
 }

@@ -45,7 +45,10 @@ impl Engine {
     }
 
     /// What a completed job wrote.
-    pub(crate) async fn outputs(&self, job: &Job) -> Result<Vec<JobOutput>> {
+    ///
+    /// # Errors
+    /// The store, or the database of a `load`, cannot be read.
+    pub async fn outputs(&self, job: &Job) -> Result<Vec<JobOutput>> {
         if job.status != JobStatus::Completed {
             return Ok(Vec::new());
         }

@@ -17,12 +17,14 @@ enum Requires {
     ForOwn(&'static str),
     /// A permission, and access to all jobs.
     ForAll(&'static str),
+    /// A permission; nothing has the id in the path.
+    Missing(&'static str),
 }
 
-use Requires::{For, ForAll, ForOwn, Nothing};
+use Requires::{For, ForAll, ForOwn, Missing, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Requires); 32] = [
+const ROUTES: [(&str, &str, Requires); 33] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -48,6 +50,7 @@ const ROUTES: [(&str, &str, Requires); 32] = [
     ("POST", "/api/v1/dead-letters/redrive", For("operator")),
     ("POST", "/api/v1/dead-letters/ignore", For("operator")),
     ("GET", "/api/v1/alerts", For("viewer")),
+    ("POST", "/api/v1/alerts/{id}/acknowledge", Missing("operator")),
     ("GET", "/api/v1/throughput", For("viewer")),
     ("PUT", "/api/v1/throughput/{jobType}", For("administrator")),
     ("GET", "/api/v1/workers", For("viewer")),
@@ -98,7 +101,12 @@ async fn every_route_requires_its_permission_and_hides_jobs_of_others(data: Data
             let permitted = |needed: &str| needed == *role;
             let expected = match requires {
                 Nothing => None,
-                For(needed) | ForOwn(needed) | ForAll(needed) if !permitted(needed) => Some(403),
+                For(needed) | ForOwn(needed) | ForAll(needed) | Missing(needed)
+                    if !permitted(needed) =>
+                {
+                    Some(403)
+                }
+                Missing(_) => Some(404),
                 ForOwn(_) if name != "ada" && !all => Some(404),
                 ForAll(_) if !all => Some(403),
                 _ => None,
@@ -110,7 +118,7 @@ async fn every_route_requires_its_permission_and_hides_jobs_of_others(data: Data
         let stranger = server.send(verb, &path, body.as_ref()).await.status;
         assert_eq!(stranger == 401, !matches!(requires, Nothing), "{method} {path}: {stranger}");
     }
-    assert_eq!(attempts, 32 * 20);
+    assert_eq!(attempts, 33 * 20);
     // Start requires the same as stop; every other route is in the table.
     let document = server.get("/api/v1/openapi.json").await.is(200);
     let all: BTreeSet<_> =

@@ -42,6 +42,7 @@ async fn the_json_has_exactly_the_documented_fields() {
             "jobType",
             "status",
             "phase",
+            "waitsFor",
             "priority",
             "request",
             "submittedBy",
@@ -50,6 +51,7 @@ async fn the_json_has_exactly_the_documented_fields() {
             "finishedAt",
             "items",
             "chunks",
+            "outputs",
             "error",
         ]);
         assert_eq!(fields(&job), expected);

@@ -224,9 +224,10 @@ pub(crate) async fn a_filter(fixture: EngineFixture) {
     for filter in [json!({"years": [2024, 2025]}), json!({"counties": ["north", "south"]})] {
         let request = asked(json!({"jobType": "JOB", "filter": filter}));
         let done = submitted(&engine, request).await;
-        let inserted = app("visits", "INSERT INTO visits (id, year) VALUES (9, 2024)", "1 more");
+        let inserted =
+            app("visits", "INSERT INTO visits (id, year) VALUES (9, 2024)", "1 appeared");
         let left =
-            app("visits", "UPDATE visits SET year = 1, county = 'x' WHERE id = 5", "1 fewer");
+            app("visits", "UPDATE visits SET year = 1, county = 'x' WHERE id = 5", "1 disappeared");
         // Moves a row from the last chunk of its value to the first.
         let moved =
             app("visits", "UPDATE visits SET id = 9 WHERE id = 44", "1 appeared and 1 disappeared");
@@ -242,7 +243,7 @@ pub(crate) async fn ids(fixture: EngineFixture) {
     let ids: Vec<i64> = (1..=20).filter(|id| id % 3 != 0).collect();
     let done = submitted(&engine, asked(json!({"jobType": "JOB", "ids": ids}))).await;
     assert_eq!(done.chunks.total, 2);
-    let rekeyed = app("visits", "UPDATE visits SET id = 9 WHERE id = 5", "1 fewer");
+    let rekeyed = app("visits", "UPDATE visits SET id = 9 WHERE id = 5", "1 disappeared");
     let all = CHUNKS.iter().chain(&LEDGER).chain([&SOURCE[0], &rekeyed]);
     only_proven_unchanged(&fixture, &engine, &done, all).await;
 }
@@ -300,7 +301,7 @@ pub(crate) async fn a_redrive(fixture: EngineFixture) {
             "UPDATE windlass_dead_letters SET status = 'new' WHERE key = '[8]'",
             "dead letters are marked as reprocessed",
         ),
-        app("visits", "DELETE FROM visits WHERE id = 5", "1 fewer"),
+        app("visits", "DELETE FROM visits WHERE id = 5", "1 disappeared"),
     ];
     // The redrive has one chunk.
     let only = store(
