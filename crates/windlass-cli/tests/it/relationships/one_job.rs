@@ -35,7 +35,7 @@ async fn a_request_with_points_of_two_files_is_refused_and_others_continue() {
         let waiting = fixture.waiting().await;
         assert_eq!(waiting.len(), 1, "{waiting:#?}");
         let why = text(&waiting[0]["error"]);
-        assert!(why.contains("items[2].fileId: is \"b\", and items[0].fileId is \"a\""), "{why}");
+        assert!(why.contains("items[2].fileId: is \"b\", but items[0].fileId is \"a\""), "{why}");
         let shown = fixture.sandbox.run("outbox").await.ok();
         assert!(shown.stdout.contains("items[2].fileId"), "{}", shown.stdout);
         let log = worker.stderr();

@@ -93,7 +93,7 @@ pub(crate) async fn a_refused_row_stays_with_its_reason_and_blocks_no_other_row(
         waiting(&engine).await.into_iter().filter_map(|row| row.error).collect();
     for expected in [
         "there is no job type `NONE`",
-        "items[1].fileId: is \"b\", and items[0].fileId is \"a\"",
+        "items[1].fileId: is \"b\", but items[0].fileId is \"a\"",
         "items[1]: has the key of items[0]",
         "unknown field `colour`",
         "claims.county",
