@@ -160,7 +160,7 @@ mod tests {
                 "real[]",
                 "{0.1,1e+20,NaN}",
                 r#"[0.1,1e+20,{"$float":"NaN"}]"#,
-                r#"{"0.1","1e+20","NaN"}"#,
+                r#"{"0.1","100000000000000000000","NaN"}"#,
             ),
             ("boolean[]", "{t,f,NULL}", "[true,false,null]", r#"{"true","false",NULL}"#),
             (

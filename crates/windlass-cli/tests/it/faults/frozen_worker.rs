@@ -15,10 +15,13 @@ async fn a_worker_frozen_past_its_leases_commits_nothing() {
     let id = sandbox.submit("RAISE").await;
 
     let sleeper = sandbox.spawn("worker --concurrency 8 --config narrow.toml");
-    // The job is planned and the slots are busy, so that the worker is frozen before commits.
+    // The job is planned and a slot runs the statement while the others wait for the connection, so that the worker
+    // is frozen before commits.
     let at_work = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING' \
                    AND EXISTS (SELECT FROM windlass_jobs WHERE open_segments = 0) \
-                   AND EXISTS (SELECT FROM windlass_chunks WHERE status = 'COMPLETED')";
+                   AND EXISTS (SELECT FROM windlass_chunks WHERE status = 'COMPLETED') \
+                   AND EXISTS (SELECT FROM pg_stat_activity WHERE state = 'active' \
+                       AND pid <> pg_backend_pid() AND query LIKE '%pg_sleep(seconds)%')";
     eventually("the frozen worker has leased chunks", async || data.number(at_work).await >= 4)
         .await;
     sleeper.stop();

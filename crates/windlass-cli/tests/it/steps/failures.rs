@@ -46,6 +46,19 @@ async fn one_is_poison(way: &str, words: &[&str]) -> Json {
     letter
 }
 
+/// The answers for the other items of the batch are valid, so they count, and nothing is sent again.
+#[tokio::test]
+async fn a_program_that_misspells_a_field_of_one_item() {
+    let (data, sandbox) =
+        with_accounts(ROWS, &by_command("python3 poison.py misspelt=13", TWO_TRIES)).await;
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
+    raised_but(&data, ROWS, &[13]).await;
+    let letters = letters(&sandbox, &text(&job["id"])).await;
+    assert_eq!(keys(&letters), [13]);
+    assert!(text(&letters[0]["error"]).contains("`updates`"), "{:#}", letters[0]);
+    assert_eq!(batches(&sandbox).len(), 1);
+}
+
 /// The timeout is per batch of any size, so a program may take most of it for one item.
 #[tokio::test]
 async fn an_item_alone_has_as_much_time_as_a_batch() {
@@ -73,7 +86,6 @@ one_is_poison! {
     a_program_that_hangs: "hangs", ["did not respond within"];
     a_program_that_prints_rubbish: "rubbish", ["this is no answer", "JSON"];
     a_program_that_answers_without_results: "resultless", ["results"];
-    a_program_that_misspells_a_field: "misspelt", ["updates"];
     a_program_that_answers_for_another_key: "wrong", ["-13", "13"];
     a_program_that_answers_for_more_than_it_was_asked: "more", ["-13"];
     a_program_that_answers_twice: "twice", ["twice"];

@@ -24,7 +24,7 @@ async fn many_consecutive_bad_records_do_not_stop_the_records_after_them() {
     let data = Data::sqlite().with_accounts(400).await;
     let sandbox = sandbox(&data, &by_command("python3 stretch.py", TWO_TRIES));
     sandbox.write("stretch.py", STRETCH);
-    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.ok());
+    let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     let bad: Vec<i64> = (1..=400).filter(|n| (101..=130).contains(n) || n % 100 == 0).collect();
     assert_eq!(keys(&letters(&sandbox, &text(&job["id"])).await), bad);
     raised_but(&data, 400, &bad).await;

@@ -23,7 +23,7 @@ async fn each_line_of_standard_error_is_logged_with_its_job_and_chunk() {
 async fn a_worker_logs_standard_error_too() {
     let (_data, sandbox) = with_accounts(10, &by_command("python3 poison.py exits=3", "")).await;
     let id = sandbox.submit("RAISE").await;
-    let worked = sandbox.run(&format!("worker --job {id}")).await.ok();
+    let worked = sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     let line = format!("account 3 is poison job={id} chunk=0");
     assert!(worked.stderr.lines().any(|logged| logged.ends_with(&line)), "{}", worked.stderr);
 }

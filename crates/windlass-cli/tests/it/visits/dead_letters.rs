@@ -12,7 +12,7 @@ async fn a_pair_that_cannot_be_updated_is_one_dead_letter() {
     let pair = fixture.number(pair).await;
     assert!(pair > 1, "the pair has one row");
     let id = fixture.submit().await;
-    fixture.complete(&id).await;
+    fixture.worker(&id).wait().await.with_dead_letters();
 
     let letters = fixture.sandbox.json(&format!("dead list --job {id}")).await;
     let letters = letters.as_array().unwrap();

@@ -1,6 +1,7 @@
 //! Keys of every type that can be indexed, with extreme values: each key survives all conversions of a job, and every
 //! record is processed exactly once.
 
+mod array_text;
 mod cases;
 
 use crate::harness::{Db, effect};
@@ -372,8 +373,10 @@ impl Table<'_> {
                 .await
         );
         let texts = |rows: &[Vec<Value>]| {
-            let mut texts: Vec<String> =
-                rows.iter().map(|row| Key(row.clone()).to_text()).collect();
+            let text = |row: &Vec<Value>| {
+                Key(row.iter().map(array_text::array_as_text).collect()).to_text()
+            };
+            let mut texts: Vec<String> = rows.iter().map(text).collect();
             texts.sort();
             texts
         };
