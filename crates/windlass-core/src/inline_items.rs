@@ -130,7 +130,7 @@ fn is_one_unit(request: &Request, items: &[Json], unit: &str) -> Result<(), Prob
     }
     match (request.params.get(unit), first) {
         (Some(param), Some(first)) if param != first => {
-            let detail = format!("is {param}, and items[0].{unit} is {first}");
+            let detail = format!("is {param}, but items[0].{unit} is {first}");
             refuse(format!("params.{unit}"), detail)
         }
         _ => Ok(()),
@@ -208,7 +208,7 @@ mod tests {
             ),
             (
                 json!({"items": [{"id": 1, "fileId": 1}, {"id": 2, "fileId": 2}]}),
-                "items[1].fileId: is 2, and items[0].fileId is 1",
+                "items[1].fileId: is 2, but items[0].fileId is 1",
             ),
             (json!({"items": [{"id": 1}]}), "items[0].fileId: is missing"),
             (

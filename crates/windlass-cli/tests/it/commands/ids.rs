@@ -27,7 +27,7 @@ async fn a_job_is_named_by_a_part_of_its_id() {
         // The two ids begin with the same time.
         refused(&sandbox.run(&format!("job {}", &first[..4])).await, &["several", &first, &second]);
         refused(&sandbox.run("job 0000").await, &["WL0009", "no job 0000"]);
-        refused(&sandbox.run("job latest").await, &["`latest`", "eight", "`last`"]);
+        refused(&sandbox.run("job latest").await, &["latest", "eight", "`last`"]);
     }
 }
 

@@ -71,8 +71,11 @@ async fn the_json_has_exactly_the_documented_fields() {
         assert_eq!(job["chunks"]["completed"], 10);
         assert_eq!(job["request"], serde_json::json!({"jobType": "RAISE", "priority": 7}));
         let id = job["id"].as_str().unwrap();
+        assert_eq!(job["outputs"][0]["to"], "app.accounts");
         assert_eq!(sandbox.job(id).await, job, "`run`, `job` and `jobs` say the same");
-        assert_eq!(sandbox.json("jobs").await, serde_json::json!([job]));
+        let mut listed = job;
+        listed["outputs"] = serde_json::json!([]);
+        assert_eq!(sandbox.json("jobs").await, serde_json::json!([listed]), "without outputs");
     }
 }
 
