@@ -136,8 +136,9 @@ pub(crate) async fn an_output_that_several_claims_would_share_is_refused_at_subm
         assert!(refused.contains(expected), "{refused}");
     }
     let to = format!("file:{}/{{claim:county}}.csv", fixture.folder.path().display());
-    let report =
-        format!("report = {{ to = \"{to}\" }}\nparams = {{ day = {{ type = \"text\" }} }}");
+    let report = format!(
+        "report = {{ to = \"{to}\" }}\nparams = {{ day = {{ type = \"text\", required = false }} }}"
+    );
     let engine = fixture.engine(&job(&format!("{MAP}\n{REDUCE}\n{CLAIMS}"), &report)).await;
     let refused = engine.submit(request(), of("../kent")).await.unwrap_err().to_string();
     assert!(refused.contains("`/`"), "{refused}");
