@@ -196,8 +196,8 @@ CREATE TABLE windlass_dead_letters (
     attempts     bigint NOT NULL,
     status       text NOT NULL DEFAULT 'new',
     redrive_job  uuid,
-    created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+    created_at   timestamptz NOT NULL DEFAULT statement_timestamp(),
+    updated_at   timestamptz NOT NULL DEFAULT statement_timestamp()
 );
 CREATE UNIQUE INDEX windlass_dead_letters_item ON windlass_dead_letters (job_id, md5(key));
 CREATE INDEX windlass_dead_letters_newest ON windlass_dead_letters (created_at, id);

@@ -57,7 +57,7 @@ fn of_failed_jobs_only_a_redrive_can_be_cancelled() {
 fn the_error_of_a_failed_redrive_names_the_command_for_its_letters() {
     let redrive = JobState { redrive: true, open_chunks: 28, ..job(JobStatus::Processing) };
     let error = fail(&redrive, "no such column".to_owned()).unwrap().error.unwrap();
-    assert!(error.contains("no such column; `windlass cancel "), "{error}");
+    assert!(error.contains("no such column; after `windlass cancel "), "{error}");
     let one = FailedUnits { total: 1, numbers: vec![0], error: None };
     let ended = JobState { open_chunks: 0, ..redrive };
     let error = finish(&ended, &FailedUnits::default(), &one).unwrap().error.unwrap();

@@ -311,7 +311,7 @@ chunk.items = 100
 retry = { attempts = 3, backoff = "50ms" }
 
 [jobs.REPORT]
-params = { day = { type = "text" } }
+params = { day = { type = "text", required = false } }
 source = { connection = "app", table = "accounts" }
 step.map = "SELECT branch, count(*) AS n, sum(amount) AS total FROM {source} WHERE {chunk} GROUP BY branch"
 reduce = "SELECT branch, sum(n) AS n, sum(total) AS total FROM parts GROUP BY branch ORDER BY branch"
@@ -320,13 +320,13 @@ chunk.items = 100
 retry = { attempts = 3, backoff = "50ms" }
 
 [jobs.PLAIN]
-params = { day = { type = "text" } }
+params = { day = { type = "text", required = false } }
 source = { connection = "app", table = "accounts" }
 step.map = "SELECT count(*) AS n FROM {source} WHERE {chunk}"
 report = { to = "${ROOT}/totals.csv", page = false }
 
 [jobs.PARTS]
-params = { day = { type = "text" } }
+params = { day = { type = "text", required = false } }
 source = { connection = "app", table = "accounts" }
 step.export = { to = "${ROOT}/{job_id}/", format = "csv", columns = ["id"] }
 chunk.items = 100
