@@ -27,8 +27,10 @@ use windlass_store::{NewJob, Submitted};
 /// ```no_run
 /// # async fn example(engine: &windlass_engine::Engine) -> windlass_engine::Result<()> {
 /// let job_type = engine.config().job_type("REFRESH")?;
-/// let checked = engine.check_job_type(job_type).await?;
-/// println!("commits of up to {} items", checked.commit_items);
+/// match engine.check_job_type(job_type).await {
+///     Ok(checked) => println!("commits of up to {} items", checked.commit_items),
+///     Err(problems) => problems.iter().for_each(|problem| eprintln!("{problem}")),
+/// }
 /// # Ok(())
 /// # }
 /// ```
@@ -212,7 +214,7 @@ fn seal_token(definition: &JobType, identity: Identity, root: JobId) -> Result<I
 /// }))?;
 /// let problem = step_problem(&job_type, StepError::Fatal("call is not installed".into()));
 /// assert!(problem.to_string().contains("step.command"));
-/// # Ok::<(), windlass_core::Problem>(())
+/// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn step_problem(job_type: &JobType, error: StepError) -> Problem {
     let field = job_type.step.kind.field();
