@@ -13,7 +13,7 @@ pub(crate) struct ItemReader<'a> {
     scope: &'a Scope,
     columns: Columns,
     positions: ColumnPositions,
-    /// Whether each row has a guard behind its columns.
+    /// Whether each row has a guard after its columns.
     guarded: bool,
     /// Whether each row ends with its number among the rows of its key.
     numbered: bool,

@@ -15,7 +15,7 @@ use windlass_store::{Alert, AlertFilter};
     after_help = "`windlass serve` raises alerts and posts them to the webhook in [alerts].
 
 Examples:
-  windlass alerts --open                 what nobody has acknowledged and is not over
+  windlass alerts --open                 alerts that are neither acknowledged nor over
   windlass alerts acknowledge 3f2a91c4   it is being handled
   windlass alerts acknowledge --all
   windlass alerts --limit 10 --json"

@@ -78,8 +78,7 @@ async fn show(args: Args) -> Result<()> {
     redrive(&engine, &settled).await?;
 
     say(
-        "Every record is read and written back under its version, while another program writes notes to \
-         the same rows …",
+        "The version of every record is raised, while another program writes notes to the same rows …",
     );
     let writer = Writer::start("app.db".into(), args.transactions);
     let refreshed = run_job(&engine, Request::new("REFRESH")).await;

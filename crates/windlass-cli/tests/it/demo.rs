@@ -28,7 +28,7 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     assert_eq!(made, kept, "{}", demo.stdout);
     assert_ne!(made, "0", "the other program wrote nothing:\n{}", demo.stdout);
 
-    // The writer met a step that reads, computes and writes under a guard, and not a single statement.
+    // The writer runs beside REFRESH, and the demo says whether a write met the version check.
     let refresh = demo.stdout.find("COMPLETED  REFRESH").unwrap();
     assert!(demo.stdout[refresh..].contains("between the read and the write"), "{}", demo.stdout);
     // The report comes from map, reduce and report, and its page is there under the name that is printed.

@@ -46,7 +46,7 @@ pub(crate) async fn wait(chunk: &ChunkRunner, cause: ThrottleCause) -> Result<()
     while begins.is_none() {
         match reserve(chunk).await? {
             Some(wait) => begins = Some(Instant::now() + wait),
-            // Another worker may reach the time for which this one has no patience.
+            // The limit is reached for longer than this chunk may wait, so it is released and retried.
             None if Instant::now() >= gives_up => return Err(StopReason::Wait(LONGEST_RETRY)),
             None => tokio::select! {
                 () = tokio::time::sleep(LONGEST_RETRY) => {}

@@ -32,7 +32,7 @@ pub struct Options {
     pub slots: usize,
     /// The name that listings show.
     pub name: String,
-    /// Works this job and no other.
+    /// Processes only this job.
     pub only: Option<JobId>,
 }
 
@@ -47,7 +47,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets how many chunks this process works at once.
+    /// Sets how many chunks this process may run at once.
     pub fn with_slots(self, slots: usize) -> Options {
         Options { slots, ..self }
     }
@@ -57,7 +57,7 @@ impl Options {
         Options { name: name.into(), ..self }
     }
 
-    /// Works this job and no other.
+    /// Processes only this job.
     pub fn with_only(self, job: JobId) -> Options {
         Options { only: Some(job), ..self }
     }

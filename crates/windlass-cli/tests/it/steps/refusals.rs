@@ -69,7 +69,7 @@ async fn an_item_that_fails_the_service_is_retried_and_then_dead() {
 #[tokio::test]
 async fn a_malformed_answer_halves_the_batch() {
     let server = Server::start().await;
-    dead_after(2, &server, "rubbish=7", "All is well").await;
+    dead_after(2, &server, "rubbish=7", "Please sign in").await;
 }
 
 #[tokio::test]

@@ -161,7 +161,7 @@ class Service(BaseHTTPRequestHandler):
         return int(status), {"reason": "moved"}, headers
 
     def rubbish(self, keys):
-        return (200, b"<html>All is well</html>") if self.has(keys) else None
+        return (200, b"<html>Please sign in</html>") if self.has(keys) else None
 
     def silent(self, keys):
         while self.has(keys):
