@@ -5,7 +5,7 @@ use crate::predicate::Bounds;
 use crate::sql::{Dialect, Sql};
 use crate::{ConnectorError, Result, Scope, statement};
 use std::collections::HashSet;
-use windlass_core::{Column, ColumnType, Key, KeyRange, KeySet, Keys, StepKind, Value};
+use windlass_core::{Column, ColumnType, Fragment, Key, KeyRange, KeySet, Keys, StepKind, Value};
 
 /// The restrictions and the key sets that change the text of a statement.
 pub(crate) struct Forms {
@@ -134,12 +134,22 @@ fn ambiguous(scope: &Scope, message: &str) -> String {
     });
     let condition = source.condition.as_deref().unwrap_or_default();
     let table = source.table.as_deref().unwrap_or("the source");
-    match is_own || !condition.is_empty() {
-        true => format!(
+    let template = scope.job_type.statement().ok().flatten();
+    let fragments = template.iter().flat_map(|template| template.fragments());
+    let mut chunks = fragments.filter_map(|fragment| match fragment {
+        Fragment::Chunk(alias) => Some(alias.is_some()),
+        _ => None,
+    });
+    match (chunks.all(|has_alias| has_alias), is_own || !condition.is_empty()) {
+        (true, _) if condition.contains('(') => format!(
+            "; {{chunk:alias}} does not qualify columns in a subquery of source.where: write \
+             `{table}.column` there, which becomes `alias.column`; qualify other columns with their table"
+        ),
+        (false, true) => format!(
             "; {{chunk}} has unqualified columns of `{table}`, and another table of the statement has \
              a column of the same name: give `{table}` an alias and write {{chunk:alias}}, for \
              example `FROM {table} AS v … WHERE {{chunk:v}}`, which qualifies them"
         ),
-        false => "; qualify the column with its table".to_owned(),
+        _ => "; qualify the column with its table".to_owned(),
     }
 }

@@ -7,7 +7,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
 
 /// The condition with the alias before each column of the source that is not qualified, and in place of the
-/// name of its table. Columns in a subquery stay as they are, since the subquery's own tables come first.
+/// name of its table. A subquery has tables of its own, whose columns are not known here: its bare columns
+/// stay as they are, and only the name of the source's table is replaced, unless the subquery reads that
+/// table itself under its own name.
 pub(super) fn qualify(dialect: Dialect, scope: &Scope, condition: &str, alias: &str) -> String {
     let tokenized = match dialect {
         Dialect::Postgres => {
@@ -19,31 +21,26 @@ pub(super) fn qualify(dialect: Dialect, scope: &Scope, condition: &str, alias: &
     // The database explains what is wrong with a condition that cannot be read.
     let Ok(mut tokens) = tokenized else { return condition.to_owned() };
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    let mut depth = 0;
-    let mut subquery = None;
+    let tokens = Tokens(&tokens);
+    // The end of the subquery at this place, and whether it reads the source's table itself.
+    let mut subquery: Option<(usize, bool)> = None;
     let mut inserts = Vec::new();
-    for (n, TokenWithSpan { token, span }) in tokens.iter().enumerate() {
-        let before = n.checked_sub(1).map(|n| &tokens[n].token);
-        let after = tokens.get(n + 1).map(|token| &token.token);
+    for (n, TokenWithSpan { token, span }) in tokens.0.iter().enumerate() {
+        subquery = subquery.filter(|(end, _)| n < *end);
         match token {
-            Token::LParen => {
-                depth += 1;
-                let selects = is_keyword(after, &[Keyword::SELECT, Keyword::WITH, Keyword::VALUES]);
-                if selects && subquery.is_none() {
-                    subquery = Some(depth);
+            Token::LParen if subquery.is_none() && tokens.is_keyword(n + 1, &SUBQUERY) => {
+                let end = tokens.closing(n);
+                let reads_source = (n..end).any(|n| tokens.is_relation(n, scope));
+                subquery = Some((end, reads_source));
+            }
+            Token::Word(word) if tokens.is_qualifier(n) && is_table(scope, word) => {
+                if !subquery.is_some_and(|(_, reads_source)| reads_source) {
+                    let start = tokens.first_part(n).map_or(span.start, |first| first.span.start);
+                    inserts.push((start, Some(span.end), alias.to_owned()));
                 }
             }
-            Token::RParen => {
-                if subquery == Some(depth) {
-                    subquery = None;
-                }
-                depth -= 1;
-            }
-            Token::Word(word) if subquery.is_none() && before != Some(&Token::Period) => {
-                let is_table = after == Some(&Token::Period) && is_table(scope, word);
-                if is_table {
-                    inserts.push((span.start, Some(span.end), alias.to_owned()));
-                } else if is_column(dialect, scope, word) && is_expression(before, after) {
+            Token::Word(word) if subquery.is_none() && is_column(dialect, scope, word) => {
+                if tokens.is_expression(n) {
                     inserts.push((span.start, None, format!("{alias}.")));
                 }
             }
@@ -59,6 +56,9 @@ pub(super) fn qualify(dialect: Dialect, scope: &Scope, condition: &str, alias: &
     text
 }
 
+/// How a subquery begins.
+const SUBQUERY: [Keyword; 3] = [Keyword::SELECT, Keyword::WITH, Keyword::VALUES];
+
 fn is_table(scope: &Scope, word: &Word) -> bool {
     let table = scope.job_type.source.table.as_deref().unwrap_or_default();
     table.rsplit('.').next().is_some_and(|table| table.eq_ignore_ascii_case(&word.value))
@@ -72,16 +72,83 @@ fn is_column(dialect: Dialect, scope: &Scope, word: &Word) -> bool {
     })
 }
 
-/// Whether a word between these tokens is a column, and not a function, a type or a unit of time, as in
-/// `date '2025-01-01'`, `x::date`, `CAST(x AS date)`, `interval '1' day`, `EXTRACT(year FROM x)`.
-fn is_expression(before: Option<&Token>, after: Option<&Token>) -> bool {
-    let is_type = matches!(before, Some(Token::DoubleColon))
-        || is_keyword(before, &[Keyword::AS, Keyword::COLLATE]);
-    let is_unit = matches!(before, Some(Token::SingleQuotedString(_) | Token::Number(..)))
-        || is_keyword(after, &[Keyword::FROM]);
-    let is_name =
-        matches!(after, Some(Token::LParen | Token::Period | Token::SingleQuotedString(_)));
-    !is_type && !is_unit && !is_name
+/// The tokens of a condition, without whitespace and comments.
+struct Tokens<'a>(&'a [TokenWithSpan]);
+
+impl Tokens<'_> {
+    fn at(&self, n: usize) -> Option<&Token> {
+        self.0.get(n).map(|token| &token.token)
+    }
+
+    fn before(&self, n: usize, by: usize) -> Option<&Token> {
+        self.at(n.checked_sub(by)?)
+    }
+
+    fn is_keyword(&self, n: usize, keywords: &[Keyword]) -> bool {
+        is_keyword(self.at(n), keywords)
+    }
+
+    /// The parenthesis that closes the one at `n`.
+    fn closing(&self, n: usize) -> usize {
+        let mut depth = 0;
+        for (at, token) in self.0.iter().enumerate().skip(n) {
+            match token.token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return at;
+            }
+        }
+        self.0.len()
+    }
+
+    /// Whether the word at `n` qualifies a column: `visits.kind` or `app.visits.kind`.
+    fn is_qualifier(&self, n: usize) -> bool {
+        self.at(n + 1) == Some(&Token::Period)
+            && (self.before(n, 1) != Some(&Token::Period) || self.first_part(n).is_some())
+    }
+
+    /// The schema in front of the table at `n`.
+    fn first_part(&self, n: usize) -> Option<&TokenWithSpan> {
+        let is_schema = self.before(n, 1) == Some(&Token::Period)
+            && matches!(self.before(n, 2), Some(Token::Word(_)))
+            && self.before(n, 3) != Some(&Token::Period);
+        is_schema.then(|| &self.0[n - 2])
+    }
+
+    /// Whether the word at `n` is the source's table in a FROM clause, and keeps its name there. An alias
+    /// hides the name, so that it stands for the table outside of the subquery.
+    fn is_relation(&self, n: usize, scope: &Scope) -> bool {
+        let is_aliased = match self.at(n + 1) {
+            Some(Token::Word(next)) => {
+                next.keyword == Keyword::NoKeyword || next.keyword == Keyword::AS
+            }
+            _ => false,
+        };
+        matches!(self.at(n), Some(Token::Word(word)) if is_table(scope, word))
+            && self.at(n + 1) != Some(&Token::Period)
+            && !is_aliased
+    }
+
+    /// Whether the word at `n` is a column, and not part of a longer name, a function, a type or a unit of
+    /// time, as in `date '2025-01-01'`, `x::date`, `CAST(x AS date)`, `interval '1' day`,
+    /// `EXTRACT(year FROM x)`, `TIMESTAMPDIFF(day, x, y)`.
+    fn is_expression(&self, n: usize) -> bool {
+        let (before, after) = (self.before(n, 1), self.at(n + 1));
+        let is_type = matches!(before, Some(Token::DoubleColon))
+            || is_keyword(before, &[Keyword::AS, Keyword::COLLATE]);
+        let is_first_argument = before == Some(&Token::LParen)
+            && matches!(self.before(n, 2), Some(Token::Word(name))
+                if ["EXTRACT", "TIMESTAMPDIFF", "TIMESTAMPADD"]
+                    .iter().any(|function| name.value.eq_ignore_ascii_case(function)));
+        let is_unit = is_first_argument
+            || matches!(before, Some(Token::SingleQuotedString(_) | Token::Number(..)));
+        let is_name = before == Some(&Token::Period)
+            || matches!(after, Some(Token::LParen | Token::Period | Token::SingleQuotedString(_)));
+        !is_type && !is_unit && !is_name
+    }
 }
 
 fn is_keyword(token: Option<&Token>, keywords: &[Keyword]) -> bool {
@@ -134,6 +201,20 @@ mod tests {
                 "v.kind IN (SELECT kind FROM w WHERE (id) = 1) AND v.id = 2",
             ),
             ("EXTRACT(date FROM kind) = 1", "EXTRACT(date FROM v.kind) = 1"),
+            ("substring(kind FROM 2) = 'x'", "substring(v.kind FROM 2) = 'x'"),
+            ("app.visits.kind = App.Visits.id", "v.kind = v.id"),
+            (
+                "EXISTS (SELECT 1 FROM w WHERE w.id = visits.id AND kind = 1)",
+                "EXISTS (SELECT 1 FROM w WHERE w.id = v.id AND kind = 1)",
+            ),
+            (
+                "id > (SELECT min(x.id) FROM visits AS x WHERE x.kind = visits.kind)",
+                "v.id > (SELECT min(x.id) FROM visits AS x WHERE x.kind = v.kind)",
+            ),
+            (
+                "id > (SELECT min(visits.id) FROM visits WHERE visits.kind = '1')",
+                "v.id > (SELECT min(visits.id) FROM visits WHERE visits.kind = '1')",
+            ),
             ("kind IS DISTINCT FROM id", "v.kind IS DISTINCT FROM v.id"),
         ] {
             assert_eq!(qualified(condition), expected);

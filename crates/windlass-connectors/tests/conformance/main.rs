@@ -20,6 +20,7 @@ mod marking;
 mod outboxes;
 mod quoting;
 mod reading;
+mod self_join;
 mod splitting;
 mod validation;
 mod writing;

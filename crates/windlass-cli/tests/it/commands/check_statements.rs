@@ -138,3 +138,23 @@ async fn an_alias_qualifies_the_keys_the_filters_and_the_condition() {
         assert_eq!(data.number(all).await, 4);
     }
 }
+
+/// A column in a subquery may belong to a table of the subquery, so only the name of the source's table before it
+/// tells that it does not.
+#[tokio::test]
+async fn a_subquery_of_the_condition_names_the_table_of_its_outer_columns() {
+    for fixture in Data::each().await {
+        let data = data(fixture).await;
+        let sql = joined(&data, "fees", "o.id = a.id", "amount = o.fee", "{chunk:a}");
+        let by = |column: &str| {
+            let condition = format!("EXISTS (SELECT 1 FROM rates WHERE account = {column})");
+            job("RAISE", &sql, 5) + &format!("source.where = \"{condition}\"\n")
+        };
+        let hint = ["step.sql", "mbiguous", "`accounts.column`", "subquery of source.where"];
+        refused(&CliSandbox::on(&data, &by("id")).run("check").await, &hint);
+        let sandbox = CliSandbox::on(&data, &by("accounts.id"));
+        sandbox.run("check").await.ok();
+        sandbox.run("run RAISE").await.ok();
+        assert_eq!(data.number("SELECT count(*) FROM accounts WHERE amount = 3").await, 20);
+    }
+}
