@@ -86,5 +86,7 @@ pub use source::{
     Batch, ChunkPage, CutLimits, CutRange, FilterValues, Item, Preview, ReadLimits, RecordReader,
     RowSet, ScanSegment, Source, ValuePages,
 };
-pub use target::{Committing, DeferredItems, DeferredPage, DryRun, Fencing, LedgerSchema, Target};
+pub use target::{
+    Committing, DeferredItems, DeferredPage, DryRun, Fencing, LedgerSchema, Marked, Target,
+};
 pub use validate::validate;

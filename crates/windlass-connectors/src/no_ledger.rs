@@ -3,8 +3,8 @@
 
 use crate::{
     Commit, Committed, Committing, ConnectorError, DeferredItem, DeferredItems, DeferredPage,
-    DryRun, Emitted, EmittedCursor, Fence, Fencing, Ledger, LedgerRow, Preview, Result, Scope,
-    WriteItem,
+    DryRun, Emitted, EmittedCursor, Fence, Fencing, Ledger, LedgerRow, Marked, Preview, Result,
+    Scope, WriteItem,
 };
 use async_trait::async_trait;
 use windlass_core::problem::{Code, Problem};
@@ -43,7 +43,7 @@ impl Committing for NoLedger {
         Err(read_only())
     }
 
-    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<()> {
+    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<Marked> {
         Err(read_only())
     }
 }

@@ -249,6 +249,17 @@ pub(crate) fn mark<'a>(
     Ok(Some(set_mark(dialect, scope, key_set, column, value, Bounds::All)))
 }
 
+/// Counts the rows that [`mark`] marks, and the different values of each column of their key. After it, all
+/// of them have the mark.
+pub(crate) fn count_marked<'a>(dialect: Dialect, scope: &'a Scope, key_set: &'a KeySet) -> Sql<'a> {
+    let values = dialect.quote_columns(scope.key(), None);
+    let values: String = values.iter().map(|key| format!(", count(DISTINCT {key})")).collect();
+    let relation = relation(dialect, scope);
+    let mut sql = Sql::new(dialect, format!("SELECT count(*){values} FROM {relation} WHERE "));
+    push_key_set(&mut sql, scope, key_set, None, Bounds::All);
+    sql
+}
+
 /// Clears the mark of a key set's rows, including rows that no longer match `source.where`. `None` when
 /// the job type has no mark.
 pub(crate) fn unmark<'a>(

@@ -34,8 +34,9 @@ pub trait Committing: Send + Sync {
         u32::MAX
     }
     /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
-    /// that first checks the epoch.
-    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()>;
+    /// that first checks the epoch. Returns what is marked afterwards, including rows that an earlier
+    /// lease has marked; nothing if the job type has no mark.
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<Marked>;
 }
 
 /// Reads and deletes the rows next to the ledger: deferred items and emitted rows.
@@ -49,6 +50,23 @@ pub trait DeferredItems: Send + Sync {
     async fn discard_emitted(&self, job: JobId) -> Result<u64>;
     /// Deletes the ledger of a job whose chunks are all completed. Returns how many rows.
     async fn prune(&self, job: JobId) -> Result<u64>;
+}
+
+/// The rows of a chunk that have the mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// How many rows.
+    pub rows: i64,
+    /// How many different values each column of the key has in these rows.
+    pub values: Vec<i64>,
+}
+
+impl Marked {
+    /// From the columns of the statement that counts them.
+    pub(crate) fn new(mut counts: Vec<i64>) -> Marked {
+        let rows = if counts.is_empty() { 0 } else { counts.remove(0) };
+        Marked { rows, values: counts }
+    }
 }
 
 /// Which deferred items of a chunk to read.

@@ -40,6 +40,8 @@ pub struct Progress {
     pub cursor: Cursor,
     /// The counts.
     pub counts: Counts,
+    /// The rows that have got the mark of `step.mark`. `None` keeps the stored number.
+    pub marked: Option<i64>,
 }
 
 /// How a chunk ends. In a redrive, `settled` names the keys whose items are done.
@@ -132,6 +134,12 @@ pub struct ChunkRow {
     pub cursor: Cursor,
     /// The counts of its items by outcome.
     pub counts: Counts,
+    /// The rows that were marked, for job types with `step.mark`.
+    pub rows_marked: Option<i64>,
+    /// The rows that were updated, for job types with `step.mark`.
+    pub rows_updated: Option<i64>,
+    /// `already processed` if the chunk is completed and none of its rows was left to mark or update.
+    pub message: Option<String>,
     /// The number of failed attempts.
     pub attempts: u32,
     /// The number of lost leases.

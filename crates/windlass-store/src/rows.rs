@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use windlass_core::{
-    ChunkCounts, ChunkId, Counts, Cursor, Delivery, ItemCounts, Job, JobId, JobStatus, JobType,
-    Key, Phase, Request,
+    ChunkCounts, ChunkId, ChunkStatus, Counts, Cursor, Delivery, ItemCounts, Job, JobId, JobStatus,
+    JobType, Key, Phase, Request,
 };
 
 use crate::control::WORKER_VANISHED_AFTER_MS;
@@ -100,22 +100,28 @@ pub(crate) fn snapshot(row: &impl Fields) -> Result<JobSnapshot> {
 
 /// A chunk in a listing.
 pub(crate) fn chunk(row: &impl Fields) -> Result<ChunkRow> {
+    let (status, marked) = (row.status("status")?, row.opt_int("marked")?);
+    let (read, processed) = (row.int("read")?, row.int("processed")?);
+    let is_repeated = status == ChunkStatus::Completed && marked == Some(0) && read == 0;
     Ok(ChunkRow {
         job_id: row.id("job_id")?,
         chunk: row.int("number")?,
         segment: number(row, "segment")?,
-        status: row.status("status")?,
+        status,
         epoch: row.int("epoch")?,
         key_set: row.json("key_set")?,
         items: row.int("items")?,
         cursor: Cursor::from_text(&row.text("cursor")?)?,
         counts: Counts {
-            read: row.int("read")?,
-            processed: row.int("processed")?,
+            read,
+            processed,
             skipped: row.int("skipped")?,
             dead: row.int("dead")?,
             conflicts: row.int("conflicts")?,
         },
+        rows_marked: marked,
+        rows_updated: marked.map(|_| processed),
+        message: is_repeated.then(|| "already processed".to_owned()),
         attempts: row.small("attempts")?,
         losses: row.small("losses")?,
         worker: row.opt_text("worker")?,

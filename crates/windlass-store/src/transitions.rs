@@ -299,7 +299,7 @@ impl FailedUnits {
         let more = self.total - self.numbers.len() as i64;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let error = self.error.as_deref().unwrap_or("none recorded");
-        format!("failed: {}{more} (first error: {error})", numbers.join(", "))
+        format!("failed: [{}{more}] (first error: {error})", numbers.join(", "))
     }
 }
 
@@ -312,7 +312,10 @@ pub(crate) fn finish(
     let what = match (segments.total, chunks.total) {
         (0, 0) if job.merge_due => return None,
         (0, 0) => return Some(Transition::end(JobStatus::Completed, None)),
-        (0, failed) => format!("{failed} of {} chunks {}", job.chunks_total, chunks.describe()),
+        (0, failed) => {
+            let total = job.chunks_total;
+            format!("{}/{total} chunks completed, {}", total - failed, chunks.describe())
+        }
         (failed, _) => format!("{failed} segments {}", segments.describe()),
     };
     let error = match job.redrive {

@@ -8,8 +8,8 @@ use super::{
     DynamodbConnection, LEDGER, ThrottleBackoff, invalid_request, no_marks, throttled, write,
 };
 use crate::{
-    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
-    WriteItem,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Marked, Result,
+    Scope, WriteItem,
 };
 use async_trait::async_trait;
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ impl Committing for DynamodbConnection {
         MAX_ACTIONS as u32 - 1
     }
 
-    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<()> {
+    async fn mark(&self, _: &Scope, _: &Ledger, _: &KeySet) -> Result<Marked> {
         Err(no_marks())
     }
 }

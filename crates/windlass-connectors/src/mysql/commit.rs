@@ -1,11 +1,11 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
-use super::{MysqlConnection, deferred, finish, read, write};
+use super::{MysqlConnection, deferred, finish, read, row, write};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
-    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
-    statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Marked, Result,
+    Scope, statement,
 };
 use async_trait::async_trait;
 use windlass_core::{Counts, Cursor, KeySet, Keys};
@@ -20,8 +20,10 @@ impl Committing for MysqlConnection {
         Ok(Committed { ledger })
     }
 
-    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
-        let Some(sql) = statement::mark(Dialect::Mysql, scope, key_set)? else { return Ok(()) };
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<Marked> {
+        let Some(sql) = statement::mark(Dialect::Mysql, scope, key_set)? else {
+            return Ok(Marked::default());
+        };
         let mut transaction = self.write_tx(scope).await?;
         let outcome = async {
             let chunk = ledger.chunk;
@@ -36,9 +38,12 @@ impl Committing for MysqlConnection {
                 return Err(ConnectorError::LeaseLost);
             }
             transaction.execute(&sql.text, sql.values()).await?;
-            Ok(())
+            let count = statement::count_marked(Dialect::Mysql, scope, key_set);
+            let rows = transaction.query(&count.text, count.values()).await?;
+            let numbers = |row| (0..=scope.key().len()).map(|n| row::int(row, n)).collect();
+            rows.first().map_or(Ok(Vec::new()), numbers)
         };
-        let outcome = outcome.await;
+        let outcome = outcome.await.map(Marked::new);
         finish(transaction, outcome).await
     }
 }

@@ -5,8 +5,8 @@ use super::{PostgresConnection, deferred, finish, row, write, write_settings};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
-    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
-    statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Marked, Result,
+    Scope, statement,
 };
 use async_trait::async_trait;
 use windlass_core::{Counts, KeySet, Keys};
@@ -59,8 +59,10 @@ impl Committing for PostgresConnection {
         }
     }
 
-    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
-        let Some(sql) = statement::mark(Dialect::Postgres, scope, key_set)? else { return Ok(()) };
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<Marked> {
+        let Some(sql) = statement::mark(Dialect::Postgres, scope, key_set)? else {
+            return Ok(Marked::default());
+        };
         let transaction = self.write_tx(scope).await?;
         let outcome = async {
             let chunk = ledger.chunk;
@@ -71,9 +73,11 @@ impl Committing for PostgresConnection {
                 return Err(ConnectorError::LeaseLost);
             }
             transaction.execute(&sql.text, &sql.params()).await?;
-            Ok(())
+            let count = statement::count_marked(Dialect::Postgres, scope, key_set);
+            let counted = transaction.query_one(&count.text, &count.params()).await?;
+            (0..=scope.key().len()).map(|n| row::get(&counted, n)).collect::<Result<_>>()
         };
-        let outcome = outcome.await;
+        let outcome = outcome.await.map(Marked::new);
         finish(transaction, outcome).await
     }
 }

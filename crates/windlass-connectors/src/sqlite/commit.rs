@@ -4,8 +4,8 @@ use super::{SqliteConnection, deferred, failed, row, write};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
-    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Result, Scope,
-    statement,
+    Commit, Committed, Committing, ConnectorError, DeferredItem, Effect, Ledger, Marked, Result,
+    Scope, statement,
 };
 use async_trait::async_trait;
 use rusqlite::{OptionalExtension as _, Transaction, params};
@@ -18,7 +18,7 @@ impl Committing for SqliteConnection {
         self.write(move |transaction| commit_batch(transaction, &scope, &ledger, commit)).await
     }
 
-    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<()> {
+    async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<Marked> {
         let (scope, ledger, key_set) = (scope.clone(), ledger.clone(), key_set.clone());
         self.write(move |transaction| mark(transaction, &scope, &ledger, &key_set)).await
     }
@@ -55,8 +55,10 @@ pub(super) fn mark(
     scope: &Scope,
     ledger: &Ledger,
     key_set: &KeySet,
-) -> Result<()> {
-    let Some(sql) = statement::mark(Dialect::Sqlite, scope, key_set)? else { return Ok(()) };
+) -> Result<Marked> {
+    let Some(sql) = statement::mark(Dialect::Sqlite, scope, key_set)? else {
+        return Ok(Marked::default());
+    };
     let lock = include_str!("../../sql/sqlite/lock.sql");
     let params =
         params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch, ledger.nonce];
@@ -65,7 +67,8 @@ pub(super) fn mark(
         return Err(ConnectorError::LeaseLost);
     }
     row::execute(transaction, &sql)?;
-    Ok(())
+    let count = statement::count_marked(Dialect::Sqlite, scope, key_set);
+    row::numbers(transaction, &count, scope.key().len() + 1).map(Marked::new)
 }
 
 /// The compare-and-set. No row: another worker has the chunk, or this commit was applied before.

@@ -81,6 +81,16 @@ pub(super) fn number(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
     Ok(number)
 }
 
+/// The numbers of the only row of a query with this many columns.
+pub(super) fn numbers(connection: &Connection, sql: &Sql<'_>, columns: usize) -> Result<Vec<i64>> {
+    let mut numbers = Vec::new();
+    each(connection, sql, |row| {
+        numbers = (0..columns).map(|n| row.get(n).map_err(failed)).collect::<Result<_>>()?;
+        Ok(false)
+    })?;
+    Ok(numbers)
+}
+
 /// Runs a statement and returns how many rows it changed. Ignores rows that it returns.
 pub(super) fn execute(connection: &Connection, sql: &Sql<'_>) -> Result<i64> {
     let mut statement = connection.prepare_cached(&sql.text).map_err(failed)?;

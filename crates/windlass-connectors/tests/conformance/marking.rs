@@ -1,7 +1,7 @@
 //! The mark is set while a chunk runs, and cleared by its commit.
 
 use crate::harness::{Db, effect, key, on_every_backend};
-use windlass_connectors::{ConnectorError, Effect};
+use windlass_connectors::{ConnectorError, Effect, Marked};
 use windlass_core::KeySet;
 
 on_every_backend!(marks_and_clears, a_lost_lease_marks_nothing, every_type_of_mark);
@@ -19,7 +19,11 @@ async fn marks_and_clears(db: Db) {
     let scope = db.scope(TOML).await;
     let ledger = db.fenced(1).await;
     let chunk = KeySet::range(None, Some(key(3)));
-    db.data.mark(&scope, &ledger, &chunk).await.unwrap();
+    let two = Marked { rows: 2, values: vec![2] };
+    // Rows that have the mark already count, too.
+    for _ in 0..2 {
+        assert_eq!(db.data.mark(&scope, &ledger, &chunk).await.unwrap(), two);
+    }
     let marked = "SELECT id FROM t WHERE flag ORDER BY id";
     assert_eq!(db.rows(marked).await, [["1"], ["2"]]);
     // The statement changes rows so that they no longer match `source.where`. Their marks are still cleared.

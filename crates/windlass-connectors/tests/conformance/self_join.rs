@@ -3,7 +3,7 @@
 
 use crate::harness::{Db, effect, everything, on_every_backend};
 use serde_json::json;
-use windlass_connectors::{Effect, Scope};
+use windlass_connectors::{Effect, Marked, Scope};
 use windlass_core::{Counts, Identity, Key, KeySet, Request, Value};
 
 on_every_backend!(
@@ -131,7 +131,8 @@ async fn the_mark_is_set_and_cleared(db: Db) {
     tables(&db).await;
     let scope = db.scope(&toml(&db)).await;
     let ledger = db.fenced(1).await;
-    db.data.mark(&scope, &ledger, &everything()).await.unwrap();
+    let marked = db.data.mark(&scope, &ledger, &everything()).await.unwrap();
+    assert_eq!(marked, Marked { rows: 4, values: vec![2, 2] }, "two dates, two SSNs");
     let marked = quoted(&db, "SELECT \"ID\" FROM maps WHERE \"UpdateFlag\" = 1 ORDER BY \"ID\"");
     assert_eq!(db.rows(&marked).await, [["1"], ["2"], ["3"], ["4"]]);
     let statement = effect(Effect::Statement(everything()));

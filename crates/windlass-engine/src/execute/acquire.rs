@@ -208,7 +208,7 @@ impl Acquirer<'_> {
             && let Some((ledger, settled)) = self.fence_unworkable(chunk).await
         {
             let Ledger { cursor, counts, .. } = ledger;
-            lease.state().record_progress(Progress { cursor, counts });
+            lease.state().record_progress(Progress { cursor, counts, marked: None });
             tracing::warn!(chunk = %chunk.lease.chunk, %error, "chunk cannot be worked");
             log_unrecorded(lease.fail(&error.to_string(), true, &settled).await);
             return;

@@ -38,11 +38,10 @@ impl ChunkRunner {
             }
             _ => Vec::new(),
         };
-        let counts = self.ledger.counts;
-        let duration = self.acquired.elapsed();
+        let summary = self.summary();
         match self.lease.complete(&settled, self.part.as_ref()).await {
             Ok(()) => {
-                job_log::log_chunk(chunk, counts, duration);
+                summary.log();
                 LeaseOutcome::Completed
             }
             Err(StoreError::LeaseLost) => {

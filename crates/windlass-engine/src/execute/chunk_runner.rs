@@ -12,12 +12,12 @@ pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason, ThrottleC
 use crate::execute::{poison, set_based, throttle};
 use crate::job_context::JobContext;
 use crate::merge::map_export;
-use crate::operate::job_log;
+use crate::operate::job_log::{self, ChunkSummary};
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
-use windlass_core::{KeySet, Keys};
+use windlass_core::{Counts, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
 
@@ -29,8 +29,9 @@ pub(crate) struct ChunkRunner {
     pub(crate) ledger: Ledger,
     /// When it was acquired. Waiting for a slot or for a rate limit counts towards `chunk.timeout`.
     pub(super) acquired: Instant,
-    /// The commits in the ledger when it was acquired.
+    /// The commits and the counts in the ledger when it was acquired.
     acquired_commits: i64,
+    acquired_counts: Counts,
     /// When it was first in a slot.
     first_slot: Option<Instant>,
     /// Whether this lease has resumed suspect items and marked rows.
@@ -42,6 +43,8 @@ pub(crate) struct ChunkRunner {
     pub(crate) batch_size: u32,
     /// Whether this lease has marked its rows. The mark is cleared when the lease ends.
     pub(super) marked: bool,
+    /// The rows that have got the mark, those of earlier leases included. `None` without `step.mark`.
+    rows_marked: Option<i64>,
     /// The part that a `map` or `export` chunk produced.
     pub(crate) part: Option<NewPart>,
     /// The records that an export could not represent. It has no ledger that would keep them.
@@ -137,10 +140,7 @@ impl ChunkResult {
         if let Some(first) = results.first()
             && let Ok(()) = first.chunk.lease.store().complete_together(&chunks).await
         {
-            for ChunkResult { chunk, .. } in &results {
-                let (counts, duration) = (chunk.ledger.counts, chunk.acquired.elapsed());
-                job_log::log_chunk(chunk.lease().chunk, counts, duration);
-            }
+            results.iter().for_each(|result| result.chunk.summary().log());
             let lease = &first.chunk.lease;
             job_log::log_end_by_chunk(lease.store().as_ref(), lease.heartbeat(), first.job()).await;
             return vec![LeaseOutcome::Completed; results.len()];
@@ -184,10 +184,12 @@ impl ChunkRunner {
             batch_size: job.commit_items(),
             acquired: Instant::now(),
             acquired_commits: ledger.commits,
+            acquired_counts: ledger.counts,
             first_slot: None,
             started: false,
             may_start_batch: false,
             marked: false,
+            rows_marked: None,
             part: None,
             dead_letters: Vec::new(),
             job,
@@ -289,13 +291,37 @@ impl ChunkRunner {
         if self.job.step.is_some() && !self.ledger.counts.add_up() {
             poison::resume(self).await?;
         }
-        if self.job.definition().step.mark.is_some()
-            && let Some(remaining) = self.remaining()
-        {
-            self.job.target.mark(&self.job.scope, &self.ledger, &remaining).await?;
-            self.marked = true;
+        if self.job.definition().step.mark.is_some() {
+            self.mark().await?;
         }
         Ok(())
+    }
+
+    /// Marks the rows after the cursor. Committed rows had the mark before.
+    async fn mark(&mut self) -> Result<(), StopReason> {
+        let mut rows = self.ledger.counts.read;
+        if let Some(remaining) = self.remaining() {
+            let (chunk, scope) = (self.lease().chunk, &self.job.scope);
+            let marked = self.job.target.mark(scope, &self.ledger, &remaining).await?;
+            job_log::log_marked(chunk, self.leased.items, scope.key(), &marked);
+            rows += marked.rows;
+            self.marked = true;
+        }
+        self.rows_marked = Some(rows);
+        self.record_progress();
+        Ok(())
+    }
+
+    /// What is logged when the chunk is completed.
+    pub(super) fn summary(&self) -> ChunkSummary {
+        let (before, counts) = (self.acquired_counts, self.ledger.counts);
+        let updated = counts.processed - before.processed;
+        ChunkSummary {
+            chunk: self.lease().chunk,
+            counts,
+            marked: self.rows_marked.map(|rows| (rows - before.read, updated)),
+            duration: self.acquired.elapsed(),
+        }
     }
 
     /// Works one batch, or the deferred items that are due. True when nothing is left to do.
@@ -364,6 +390,7 @@ impl ChunkRunner {
 
     pub(crate) fn record_progress(&self) {
         let Ledger { cursor, counts, .. } = self.ledger.clone();
-        self.lease_state().record_progress(Progress { cursor, counts });
+        let marked = self.rows_marked;
+        self.lease_state().record_progress(Progress { cursor, counts, marked });
     }
 }

@@ -2,17 +2,53 @@
 
 use crate::execute::heartbeat::Heartbeat;
 use std::time::Duration;
+use windlass_connectors::Marked;
 use windlass_core::{ChunkId, Counts, Job, JobId, JobStatus};
 use windlass_store::{NewDeadLetter, Store};
 
 /// Dead letters that are logged one by one in each group that is copied to the store.
 const MAX_LOGGED_LETTERS: usize = 10;
 
-/// Logs a completed chunk.
-pub(crate) fn log_chunk(chunk: ChunkId, counts: Counts, duration: Duration) {
-    let Counts { read, processed, skipped, dead, .. } = counts;
-    let (job, number, seconds) = (chunk.job, chunk.number, duration.as_secs_f64());
-    tracing::info!(%job, chunk = number, rows = read, processed, skipped, dead, seconds, "chunk completed");
+/// What is logged about a completed chunk.
+pub(crate) struct ChunkSummary {
+    pub(crate) chunk: ChunkId,
+    pub(crate) counts: Counts,
+    /// The rows that this lease marked and updated, if the step has a mark.
+    pub(crate) marked: Option<(i64, i64)>,
+    /// Since it was leased.
+    pub(crate) duration: Duration,
+}
+
+impl ChunkSummary {
+    /// Logs the completed chunk. If a step with a mark has found nothing to do, an earlier lease or another
+    /// job has updated the rows.
+    pub(crate) fn log(self) {
+        let ChunkSummary { chunk: ChunkId { job, number }, counts, .. } = self;
+        let Counts { read, processed, skipped, dead, .. } = counts;
+        let seconds = self.duration.as_secs_f64();
+        match self.marked {
+            None => {
+                tracing::info!(%job, chunk = number, rows = read, processed, skipped, dead, seconds, "chunk completed");
+            }
+            Some((0, 0)) => {
+                tracing::info!(%job, chunk = number, marked = 0, updated = 0, seconds, "chunk already processed");
+            }
+            Some((marked, updated)) => {
+                tracing::info!(%job, chunk = number, rows = read, processed, skipped, dead, marked, updated, seconds, "chunk completed");
+            }
+        }
+    }
+}
+
+/// Logs the rows that a chunk is expected to have, how many values its key columns have, and the rows that
+/// are marked. Keys may be personal data, so their values are not logged.
+pub(crate) fn log_marked(chunk: ChunkId, estimated_rows: i64, key: &[String], marked: &Marked) {
+    let (job, chunk, rows) = (chunk.job, chunk.number, marked.rows);
+    let values = marked.values.iter().zip(key);
+    let keys: Vec<String> = values.map(|(values, column)| format!("{values} {column}")).collect();
+    let keys = keys.join(", ");
+    tracing::info!(%job, chunk, estimated_rows, keys, "chunk started");
+    tracing::info!(%job, chunk, rows, "rows marked");
 }
 
 /// Logs dead letters that were copied to the store.

@@ -131,6 +131,8 @@ CREATE TABLE windlass_chunks (
     skipped       bigint NOT NULL DEFAULT 0,
     dead          bigint NOT NULL DEFAULT 0,
     conflicts     bigint NOT NULL DEFAULT 0,
+    -- Rows that have got the mark, for steps with one.
+    marked        bigint,
     attempts      bigint NOT NULL DEFAULT 0,
     -- How many leases expired, and whether the last one did.
     losses        bigint NOT NULL DEFAULT 0,

@@ -126,6 +126,8 @@ CREATE TABLE windlass_chunks (
     skipped       INTEGER NOT NULL DEFAULT 0,
     dead          INTEGER NOT NULL DEFAULT 0,
     conflicts     INTEGER NOT NULL DEFAULT 0,
+    -- Rows that have got the mark, for steps with one.
+    marked        INTEGER,
     attempts      INTEGER NOT NULL DEFAULT 0,
     -- How many leases expired, and whether the last one did.
     losses        INTEGER NOT NULL DEFAULT 0,

@@ -12,8 +12,8 @@ held AS MATERIALIZED (
     FROM head
         CROSS JOIN unnest(
             $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-            $8::bigint[], $9::bigint[], $12::bigint[]
-        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts, nonce)
+            $8::bigint[], $9::bigint[], $12::bigint[], $13::bigint[]
+        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts, nonce, marked)
         JOIN windlass_chunks c ON c.job_id = $1 AND c.number = d.number
     WHERE c.epoch = d.epoch AND c.nonce = d.nonce AND c.status || '' = 'PROCESSING'
     FOR UPDATE OF c
@@ -38,6 +38,7 @@ completed AS (
         skipped = d.skipped,
         dead = d.dead,
         conflicts = d.conflicts,
+        marked = coalesce(d.marked, c.marked),
         lease_until = NULL,
         finished_at = clock_timestamp()
     FROM held d, job

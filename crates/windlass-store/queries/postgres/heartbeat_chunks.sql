@@ -15,13 +15,15 @@ SET lease_until =
     processed = coalesce(b.processed, c.processed),
     skipped = coalesce(b.skipped, c.skipped),
     dead = coalesce(b.dead, c.dead),
-    conflicts = coalesce(b.conflicts, c.conflicts)
+    conflicts = coalesce(b.conflicts, c.conflicts),
+    marked = coalesce(b.marked, c.marked)
 FROM unnest(
         $1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
-        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[]
     ) WITH ORDINALITY
         AS b (
-            job, number, epoch, nonce, cursor, read, processed, skipped, dead, conflicts, longest, place
+            job, number, epoch, nonce, cursor, read, processed, skipped, dead, conflicts, longest, marked,
+            place
         )
     JOIN jobs j ON j.id = b.job
 WHERE c.job_id = b.job AND c.number = b.number AND c.epoch = b.epoch AND c.nonce = b.nonce

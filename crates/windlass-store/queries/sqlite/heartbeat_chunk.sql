@@ -12,5 +12,6 @@ SET lease_until = min(
     processed = coalesce(?6, processed),
     skipped = coalesce(?7, skipped),
     dead = coalesce(?8, dead),
-    conflicts = coalesce(?9, conflicts)
+    conflicts = coalesce(?9, conflicts),
+    marked = coalesce(?12, marked)
 WHERE job_id = ?1 AND number = ?2 AND epoch = ?3 AND nonce = ?10 AND status = 'PROCESSING'

@@ -109,7 +109,10 @@ impl ChunkStore for PostgresStore {
         ];
         let sql = sql!("complete_chunks");
         let nonces: Vec<_> = chunks.iter().map(|(lease, _)| lease.nonce).collect();
-        let params = |may_be_last: bool| [columns, params![may_be_last, nonces.clone()]].concat();
+        let marked: Vec<_> = chunks.iter().map(|(_, progress)| progress.marked).collect();
+        let params = |may_be_last: bool| {
+            [columns, params![may_be_last, nonces.clone(), marked.clone()]].concat()
+        };
         if !self.single_async_commit(sql, &params(false)).await?.is_empty() {
             return Ok(());
         }
@@ -125,7 +128,11 @@ impl ChunkStore for PostgresStore {
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
         let tx = self.begin().await?;
         let mut params = progress_params(lease, progress, back.error.as_deref());
-        params.extend_from_slice(params![i64::from(back.attempt), millis(back.wait)]);
+        params.extend_from_slice(params![
+            i64::from(back.attempt),
+            millis(back.wait),
+            progress.marked
+        ]);
         let released = match tx.execute(sql!("release_chunk"), &params).await? {
             0 => check_repeated(&tx, lease, ChunkStatus::Pending).await,
             _ => Ok(()),
@@ -144,7 +151,7 @@ async fn write_end(
     outcome: &ChunkOutcome,
 ) -> Result<bool> {
     let mut params = progress_params(lease, progress, outcome.error());
-    params.push(outcome.status().as_str().into());
+    params.extend_from_slice(params![outcome.status().as_str(), progress.marked]);
     Ok(tx.execute(sql!("end_chunk"), &params).await? > 0)
 }
 

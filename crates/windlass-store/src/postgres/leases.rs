@@ -92,6 +92,7 @@ async fn renew_chunks(tx: &Transaction, renewals: &[LeaseRenewal]) -> Result<Vec
         count(|counts| counts.dead),
         count(|counts| counts.conflicts),
         longest.into(),
+        progress().map(|known| known.and_then(|p| p.marked)).collect::<Vec<_>>().into(),
     ]);
     Ok(tx.query(sql!("heartbeat_chunks"), &params).await?)
 }

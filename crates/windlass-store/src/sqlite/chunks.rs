@@ -83,7 +83,9 @@ impl ChunkStore for SqliteStore {
 
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
         let mut params = progress_params(lease, progress, back.error.as_deref());
-        params.extend([i64::from(back.attempt).into(), millis(back.wait).into()]);
+        let more =
+            [i64::from(back.attempt).into(), millis(back.wait).into(), progress.marked.into()];
+        params.extend(more);
         let release = move |tx: &Transaction<'_>| {
             if tx.execute(sql!("release_chunk"), params_from_iter(params))? == 0 {
                 check_at(tx, lease, ChunkStatus::Pending)?;
@@ -190,7 +192,7 @@ fn write_end(
     outcome: &ChunkOutcome,
 ) -> Result<bool> {
     let mut params = progress_params(lease, progress, outcome.error());
-    params.push(outcome.status().as_str().to_owned().into());
+    params.extend([outcome.status().as_str().to_owned().into(), progress.marked.into()]);
     Ok(tx.execute(sql!("end_chunk"), params_from_iter(params))? > 0)
 }
 

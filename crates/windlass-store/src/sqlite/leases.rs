@@ -85,6 +85,7 @@ fn renew_chunk(tx: &Transaction<'_>, renewal: &LeaseRenewal) -> Result<LeaseStat
         counts.map(|counts| counts.conflicts),
         lease.nonce,
         (!renewal.in_slot).then(|| millis(QUEUED_LEASE)),
+        progress.and_then(|progress| progress.marked),
     ];
     tx.execute(sql!("heartbeat_chunk"), params)?;
     lease_status(tx, lease)

@@ -192,7 +192,7 @@ fn the_error_of_a_failed_job_names_its_chunks() {
     assert_eq!(
         transition.error.unwrap(),
         format!(
-            "2 of 30 chunks failed: 2, 17 (first error: no such column); \
+            "28/30 chunks completed, failed: [2, 17] (first error: no such column); \
              `windlass retry {}` retries only those",
             JobId::nil()
         )

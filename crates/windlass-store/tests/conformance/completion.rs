@@ -112,7 +112,10 @@ async fn a_job_with_failed_chunks_fails_and_names_them(fixture: StoreFixture) {
     let failed = fixture.job(job).await;
     assert_eq!(failed.status, JobStatus::Failed);
     let error = failed.error.unwrap();
-    assert!(error.starts_with("2 of 30 chunks failed: 2, 17 (first error: bad"), "{error}");
+    assert!(
+        error.starts_with("28/30 chunks completed, failed: [2, 17] (first error: bad"),
+        "{error}"
+    );
     assert!(error.contains(&format!("windlass retry {job}")), "{error}");
     fixture.check(job).await;
 }

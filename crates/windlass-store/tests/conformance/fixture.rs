@@ -285,11 +285,11 @@ pub(crate) fn new_segments(count: u64) -> Vec<NewSegment> {
 /// The progress of a chunk with this many processed items.
 pub(crate) fn done(processed: i64) -> Progress {
     let counts = Counts { read: processed, processed, ..Counts::default() };
-    Progress { cursor: Cursor::End, counts }
+    Progress { cursor: Cursor::End, counts, marked: None }
 }
 
 /// The progress of a chunk with this many dead items.
 pub(crate) fn with_dead(dead: i64) -> Progress {
     let counts = Counts { read: 10, processed: 10 - dead, dead, ..Counts::default() };
-    Progress { cursor: Cursor::End, counts }
+    Progress { cursor: Cursor::End, counts, marked: None }
 }

@@ -82,7 +82,7 @@ async fn an_old_epoch_changes_nothing(fixture: StoreFixture) {
 async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("1s", "60s"), 1).await;
     let chunk = fixture.lease(job, 1).await.remove(0);
-    let progress = Progress { cursor: Cursor::Key(key(3)), counts: done(3).counts };
+    let progress = Progress { cursor: Cursor::Key(key(3)), counts: done(3).counts, marked: None };
     let begun = tokio::time::Instant::now();
     // For three times the length of the lease, with a rescue after every heartbeat.
     while begun.elapsed() < Duration::from_secs(3) {

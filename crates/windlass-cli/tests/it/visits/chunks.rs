@@ -31,14 +31,14 @@ async fn every_pair_is_in_one_of_about_equal_chunks(fixture: &VisitsFixture, id:
     let key_sets: Vec<String> =
         chunks.iter().map(|chunk| VisitsFixture::within(chunk) + "::int").collect();
     let elsewhere = format!(
-        "SELECT count(*) FROM (SELECT DISTINCT visit_date, ssn FROM visits) pairs WHERE {} <> 1",
+        "SELECT count(*) FROM (SELECT DISTINCT visit_date, ssn FROM maps) pairs WHERE {} <> 1",
         key_sets.join(" + ")
     );
     assert_eq!(fixture.number(&elsewhere).await, 0, "pairs in no chunk or in several");
 
     // A chunk has chunk.items rows and the rest of its last pair. Only the last chunk of each segment may have
     // fewer.
-    let hottest = "SELECT max(rows) FROM (SELECT count(*) AS rows FROM visits \
+    let hottest = "SELECT max(rows) FROM (SELECT count(*) AS rows FROM maps \
                    WHERE conflict_id IS NOT NULL GROUP BY visit_date, ssn) pairs";
     let hottest = fixture.number(hottest).await;
     assert!(hottest > 30, "the data is not skewed: {hottest}");
@@ -48,8 +48,7 @@ async fn every_pair_is_in_one_of_about_equal_chunks(fixture: &VisitsFixture, id:
     }
     for chunk in &chunks {
         let within = VisitsFixture::within(chunk);
-        let rows =
-            format!("SELECT count(*) FROM visits WHERE conflict_id IS NOT NULL AND {within}");
+        let rows = format!("SELECT count(*) FROM maps WHERE conflict_id IS NOT NULL AND {within}");
         let rows = fixture.number(&rows).await;
         assert_eq!(chunk["items"], rows, "planned: {chunk:#}");
         assert_eq!(chunk["counts"]["processed"], rows, "processed: {chunk:#}");

@@ -7,8 +7,8 @@ use crate::visits::fixture::{THIRD_COMMIT, VisitsFixture};
 async fn a_pair_that_cannot_be_updated_is_one_dead_letter() {
     let fixture = VisitsFixture::new().await;
     fixture.break_at(THIRD_COMMIT, "22000").await;
-    let pair = "SELECT count(*) FROM visits WHERE conflict_id IS NOT NULL AND (visit_date, ssn) IN \
-                (SELECT visit_date, ssn FROM broken JOIN visits USING (visit_id))";
+    let pair = "SELECT count(*) FROM maps WHERE conflict_id IS NOT NULL AND (visit_date, ssn) IN \
+                (SELECT visit_date, ssn FROM broken JOIN maps USING (visit_id))";
     let pair = fixture.number(pair).await;
     assert!(pair > 1, "the pair has one row");
     let id = fixture.submit().await;
@@ -20,7 +20,7 @@ async fn a_pair_that_cannot_be_updated_is_one_dead_letter() {
     // The letter contains every row of the pair.
     let letter = text(&letters[0]["id"]);
     let shown = fixture.sandbox.run(&format!("dead show {letter}")).await.ok();
-    assert_eq!(shown.stdout.matches("visit_id: ").count() as i64, pair, "{}", shown.stdout);
+    assert_eq!(shown.stdout.matches("  ID: ").count() as i64, pair, "{}", shown.stdout);
     assert!(shown.stdout.contains("is broken"), "{}", shown.stdout);
     assert_eq!((fixture.due().await, fixture.marked().await), (pair, 0));
     fixture.cannot_be_judged(&id, "since the key is not unique").await;

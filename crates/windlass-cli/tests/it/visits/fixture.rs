@@ -121,20 +121,20 @@ impl VisitsFixture {
     /// The application changes the visit at this position, so that it is due again.
     pub(crate) async fn change(&self, position: i64) {
         let visit = format!("SELECT visit_id FROM places WHERE place = {position}");
-        let sql = "UPDATE visits SET updated_date = NULL WHERE visit_id =";
+        let sql = "UPDATE maps SET updated_date = NULL WHERE visit_id =";
         self.data.run(&format!("{sql} ({visit})")).await;
     }
 
     /// The number of visits that are due.
     pub(crate) async fn due(&self) -> i64 {
-        let sql = "SELECT count(*) FROM visits \
+        let sql = "SELECT count(*) FROM maps \
                    WHERE conflict_id IS NOT NULL AND updated_date IS NULL";
         self.number(sql).await
     }
 
     /// The number of visits with a mark.
     pub(crate) async fn marked(&self) -> i64 {
-        self.number("SELECT count(*) FROM visits WHERE update_flag IS NOT NULL").await
+        self.number("SELECT count(*) FROM maps WHERE update_flag IS NOT NULL").await
     }
 
     /// The number of committed changes to visits, including marks.
@@ -149,18 +149,13 @@ impl VisitsFixture {
         let updates = "SELECT count(*) FROM changes WHERE done";
         assert_eq!(self.number(updates).await, visits, "updates");
         assert_eq!(self.due().await, 0, "visits that are due");
-        let others = "SELECT count(*) FROM changes c JOIN visits v USING (visit_id) \
+        let others = "SELECT count(*) FROM changes c JOIN maps v USING (visit_id) \
                       WHERE v.conflict_id IS NULL";
         assert_eq!(self.number(others).await, 0, "changes of visits in no conflict");
-        let torn = "SELECT count(*) FROM (SELECT FROM changes JOIN visits USING (visit_id) \
+        let torn = "SELECT count(*) FROM (SELECT FROM changes JOIN maps USING (visit_id) \
                     WHERE done GROUP BY visit_date, ssn HAVING count(DISTINCT commit) > 1) torn";
         assert_eq!(self.number(torn).await, 0, "pairs updated by several commits");
-        let wrong = "SELECT count(*) FROM visits v JOIN services v1 USING (service_id) \
-                     JOIN services v2 ON v2.service_id = v.con_service_id \
-                     WHERE conflict_id IS NOT NULL \
-                     AND (v.service_code, con_service_code, rate_difference) \
-                     IS DISTINCT FROM (v1.service_code, v2.service_code, v1.rate - v2.rate)";
-        assert_eq!(self.number(wrong).await, 0, "visits with wrong values");
+        assert_eq!(self.number(include_str!("wrong.sql")).await, 0, "visits with wrong values");
         assert_eq!(self.marked().await, 0, "marks that are left");
     }
 
@@ -175,4 +170,10 @@ impl VisitsFixture {
         };
         format!("({} AND {})", bound(">", &range["after"]), bound("<=", &range["upto"]))
     }
+}
+
+/// The events of a JSON log with this message.
+pub(crate) fn logged(log: &str, message: &str) -> Vec<Json> {
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Json>(line).ok());
+    events.filter(|event| event["message"] == message).collect()
 }

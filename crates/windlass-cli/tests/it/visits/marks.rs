@@ -10,7 +10,7 @@ async fn rows_of_a_running_chunk_are_marked_until_their_commit() {
     let first = &fixture.sandbox.chunks(&id).await[0];
     let marked =
         format!("update_flag = 1 AND updated_date IS NULL AND {}", VisitsFixture::within(first));
-    let marked = fixture.number(&format!("SELECT count(*) FROM visits WHERE {marked}")).await;
+    let marked = fixture.number(&format!("SELECT count(*) FROM maps WHERE {marked}")).await;
     assert!((200..500).contains(&marked), "{marked} rows are marked");
     assert_eq!((fixture.marked().await, fixture.due().await), (marked, marked));
     fixture.open().await;

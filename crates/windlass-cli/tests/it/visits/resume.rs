@@ -13,7 +13,7 @@ async fn killed_in_the_third_chunk(fixture: &VisitsFixture) -> String {
     worker.wait().await;
     fixture.open().await;
 
-    let done = fixture.number("SELECT count(*) FROM visits WHERE updated_date IS NOT NULL").await;
+    let done = fixture.number("SELECT count(*) FROM maps WHERE updated_date IS NOT NULL").await;
     assert!((2 * ITEMS..3 * ITEMS).contains(&done), "{done} rows are updated");
     let marked = fixture.marked().await;
     assert!(marked >= ITEMS, "{marked} rows of the third chunk are marked, {done} are updated");

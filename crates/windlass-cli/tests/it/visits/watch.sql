@@ -1,13 +1,25 @@
--- Additions of the tests to the example's tables: a log of every change, gates that block a commit, and rows that make
--- it fail.
+-- Additions of the tests to the example's tables: short names for its columns, a log of every change, gates that block
+-- a commit, and rows that make it fail.
+
+-- The columns that the tests use.
+CREATE VIEW maps AS
+SELECT
+    "ID" AS visit_id,
+    "VisitDate" AS visit_date,
+    "SSN" AS ssn,
+    "CONFLICTID" AS conflict_id,
+    "UpdateFlag" AS update_flag,
+    "UpdatedDate" AS updated_date,
+    xmin AS version
+FROM conflictvisitmaps;
 
 -- The visits that are due, in the order of their keys.
 CREATE TABLE places AS
 SELECT row_number() OVER (ORDER BY visit_date, ssn, visit_id) AS place, visit_id
-FROM visits
+FROM maps
 WHERE conflict_id IS NOT NULL;
 
--- One row per committed update of a visit. `done` means that it set updated_date.
+-- One row per committed update of a visit. `done` means that it set "UpdatedDate".
 CREATE TABLE changes (
     visit_id bigint  NOT NULL,
     done     boolean NOT NULL,
@@ -24,17 +36,17 @@ CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     failure text;
 BEGIN
-    IF EXISTS (SELECT FROM gates WHERE visit_id = NEW.visit_id) THEN
+    IF EXISTS (SELECT FROM gates WHERE visit_id = NEW."ID") THEN
         -- The lock shows other sessions that a statement waits here. Waiting for a lock instead would end with
         -- lock_timeout.
-        PERFORM pg_advisory_xact_lock(NEW.visit_id);
-        WHILE EXISTS (SELECT FROM gates WHERE visit_id = NEW.visit_id) LOOP
+        PERFORM pg_advisory_xact_lock(NEW."ID");
+        WHILE EXISTS (SELECT FROM gates WHERE visit_id = NEW."ID") LOOP
             PERFORM pg_sleep(0.01);
         END LOOP;
     END IF;
-    SELECT code INTO failure FROM broken WHERE visit_id = NEW.visit_id;
+    SELECT code INTO failure FROM broken WHERE visit_id = NEW."ID";
     IF FOUND THEN
-        RAISE EXCEPTION 'visit % is broken', NEW.visit_id USING ERRCODE = failure;
+        RAISE EXCEPTION 'visit % is broken', NEW."ID" USING ERRCODE = failure;
     END IF;
     RETURN NEW;
 END
@@ -44,13 +56,13 @@ CREATE FUNCTION log_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO changes (visit_id, done)
     VALUES (
-        NEW.visit_id,
-        NEW.updated_date IS NOT NULL AND NEW.updated_date IS DISTINCT FROM OLD.updated_date
+        NEW."ID",
+        NEW."UpdatedDate" IS NOT NULL AND NEW."UpdatedDate" IS DISTINCT FROM OLD."UpdatedDate"
     );
     RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER hold_up BEFORE UPDATE OF updated_date ON visits
+CREATE TRIGGER hold_up BEFORE UPDATE OF "UpdatedDate" ON conflictvisitmaps
     FOR EACH ROW EXECUTE FUNCTION hold_up();
-CREATE TRIGGER log_change AFTER UPDATE ON visits FOR EACH ROW EXECUTE FUNCTION log_change();
+CREATE TRIGGER log_change AFTER UPDATE ON conflictvisitmaps FOR EACH ROW EXECUTE FUNCTION log_change();

@@ -96,7 +96,7 @@ pub(crate) async fn a_merge_that_continues_too_late_loads_nothing(fixture: Engin
             };
             let progress = windlass_store::Progress {
                 cursor: windlass_core::Cursor::End,
-                counts: Default::default(),
+                ..Default::default()
             };
             engine.store().complete_part(chunk.lease, &progress, &part).await.unwrap();
         }
