@@ -4,7 +4,7 @@ use crate::State;
 use crate::message::job_id;
 use serde_json::{Map, Value as Json};
 use windlass_core::problem::Code;
-use windlass_core::{JobId, PaginationState, Problem, Request};
+use windlass_core::{JobId, JobType, PaginationState, Problem, Request};
 
 /// An invocation of *start*.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,16 @@ impl Invocation {
     /// The same job with another state.
     pub fn at(&self, state: State) -> Invocation {
         Invocation { state: Some(state), ..self.clone() }
+    }
+
+    /// The request with the keys of the table as `ids`. It names them as messages do, by `queue.key`.
+    pub(crate) fn with_table_keys(&self, job_type: &JobType) -> Result<Request, Problem> {
+        let mut request = self.request.clone();
+        for (place, id) in request.ids.iter_mut().flatten().enumerate() {
+            let key = job_type.message_key(id.take());
+            *id = key.map_err(|detail| wrong(&format!("ids[{place}]"), &detail))?.to_id();
+        }
+        Ok(request)
     }
 
     /// The request as [`Invocation::read`] reads it.

@@ -24,15 +24,19 @@ pub struct Message {
 }
 
 impl Message {
-    /// The text of a message: its `type`, and one key or a list of keys.
-    pub fn body(job_type: &JobType, keys: &[Key]) -> String {
+    /// The text of a message: its `type`, and one key or a list of keys. Fails if a key does not have the form of
+    /// `queue.key`.
+    pub fn body(job_type: &JobType, keys: &[Key]) -> Result<String, Problem> {
         let field = job_type.message_field();
+        let id = |key: &Key| {
+            job_type.message_id(key).map_err(|detail| job_type.problem("queue.key", detail))
+        };
         let (field, ids) = match keys {
-            [key] if job_type.queue.items_per_message == 1 => (field.to_owned(), key.to_id()),
-            keys => (several(field), keys.iter().map(Key::to_id).collect()),
+            [key] if job_type.queue.items_per_message == 1 => (field.to_owned(), id(key)?),
+            keys => (several(field), keys.iter().map(id).collect::<Result<_, _>>()?),
         };
         // Formatted by hand, so that `type` comes first for human readers.
-        format!("{{\"type\":{},{}:{ids}}}", json!(job_type.message_type()), json!(field))
+        Ok(format!("{{\"type\":{},{}:{ids}}}", json!(job_type.message_type()), json!(field)))
     }
 
     /// Parses a message from [`Message::body`], or one that was written by hand in the same form.
@@ -67,7 +71,11 @@ impl Message {
         if let Some(unknown) = fields.keys().next() {
             return refuse(unknown, format!("is unknown; `{named}` has only `{field}`"));
         }
-        let keys: Vec<Key> = ids.into_iter().map(Key::from_id).collect();
+        let keys = ids.into_iter().map(|id| job_type.message_key(id)).collect();
+        let keys: Vec<Key> = match keys {
+            Ok(keys) => keys,
+            Err(detail) => return refuse(field, detail),
+        };
         let columns = job_type.source.key.len();
         if columns > 0 && keys.iter().any(|key| key.0.len() != columns) {
             let columns = job_type.source.key.join(", ");
@@ -175,7 +183,7 @@ mod tests {
             ("REFRESH_CANDIDATES", "b7-4", r#"{"type":"REFRESH_CANDIDATE","identifier":"b7-4"}"#),
             ("REFRESH_PERIODS", "2024", r#"{"type":"REFRESH_PERIOD","year":"2024"}"#),
         ] {
-            assert_eq!(Message::body(&config.jobs[job_type], &[key(id)]), body);
+            assert_eq!(Message::body(&config.jobs[job_type], &[key(id)]).unwrap(), body);
             let read = Message::read(body, &config).unwrap();
             assert_eq!(read, Message { job_type: job_type.into(), keys: vec![key(id)] });
         }
@@ -185,16 +193,33 @@ mod tests {
     fn several_records_share_a_message_if_the_job_type_is_configured_so() {
         let config = config("queue.items_per_message = 3");
         let keys = [key("a"), key("b")];
-        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys);
+        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys).unwrap();
         assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a","b"]}"#);
         assert_eq!(Message::read(&body, &config).unwrap().keys, keys);
         // The last message of a page has fewer keys, and is still a list.
-        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys[..1]);
+        let body = Message::body(&config.jobs["REFRESH_CANDIDATES"], &keys[..1]).unwrap();
         assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifiers":["a"]}"#);
         assert_eq!(Message::read(&body, &config).unwrap().keys, keys[..1]);
         // Messages from before the change of the job type are still accepted.
         let one = Message::read(r#"{"type":"REFRESH_CANDIDATE","identifier":"a"}"#, &config);
         assert_eq!(one.unwrap().keys, keys[..1]);
+    }
+
+    #[test]
+    fn a_message_has_the_field_of_the_key_template() {
+        let config = config("queue.key = { identifier = \"CANDIDATE#{identifier}\" }");
+        let job_type = &config.jobs["REFRESH_CANDIDATES"];
+        let body = Message::body(job_type, &[key("CANDIDATE#b7")]).unwrap();
+        assert_eq!(body, r#"{"type":"REFRESH_CANDIDATE","identifier":"b7"}"#);
+        assert_eq!(Message::read(&body, &config).unwrap().keys, [key("CANDIDATE#b7")]);
+        let other = Message::body(job_type, &[key("PERIOD#2024")]).unwrap_err().to_string();
+        assert!(
+            other.contains("jobs.REFRESH_CANDIDATES.queue.key: the key (PERIOD#2024)"),
+            "{other}"
+        );
+        let number = Message::read(r#"{"type":"REFRESH_CANDIDATE","identifier":7}"#, &config);
+        let number = number.unwrap_err().to_string();
+        assert!(number.contains("message.identifier: must be a text"), "{number}");
     }
 
     #[test]

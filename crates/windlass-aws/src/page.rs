@@ -1,7 +1,7 @@
 //! A page of keys and its messages.
 
 use crate::message::{JOB_ID, PARAMS};
-use crate::{Error, Invocation, Message, Result, State};
+use crate::{Error, Message, Result, State};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use windlass_connectors::dynamodb::Records;
 use windlass_connectors::{ChunkPage, CutLimits, CutRange, ScanSegment, Scope};
 use windlass_core::pagination::{LastKey, name_key, unname_key};
 use windlass_core::problem::Code;
-use windlass_core::{FilterValue, Key, KeyRange, Keys, PaginationState, Problem};
+use windlass_core::{FilterValue, JobId, Key, KeyRange, Keys, PaginationState, Problem, Request};
 
 /// A request that is being enqueued, with its table and its scope.
 pub(crate) struct EnqueuePlan {
@@ -18,6 +18,8 @@ pub(crate) struct EnqueuePlan {
     pub(crate) attributes: BTreeMap<String, String>,
     /// The most items of a segment.
     pub(crate) most: Option<u64>,
+    /// The keys that the request lists, as the table has them.
+    pub(crate) ids: Option<Vec<Json>>,
     records: Arc<Records>,
 }
 
@@ -31,14 +33,19 @@ pub(crate) struct Page {
 const MAX_BYTES: usize = 192 << 10;
 
 impl EnqueuePlan {
-    pub(crate) fn new(records: Arc<Records>, scope: Scope, asked: &Invocation) -> EnqueuePlan {
-        let mut attributes = BTreeMap::from([(JOB_ID.to_owned(), asked.job.to_string())]);
+    pub(crate) fn new(
+        records: Arc<Records>,
+        scope: Scope,
+        job: JobId,
+        request: Request,
+    ) -> EnqueuePlan {
+        let mut attributes = BTreeMap::from([(JOB_ID.to_owned(), job.to_string())]);
         if !scope.params.is_empty() {
             let params = serde_json::to_string(&scope.params).unwrap_or_default();
             attributes.insert(PARAMS.to_owned(), params);
         }
-        let most = asked.request.max_items_per_segment;
-        EnqueuePlan { scope, attributes, most, records }
+        let most = request.max_items_per_segment;
+        EnqueuePlan { scope, attributes, most, ids: request.ids, records }
     }
 
     /// Whether an index covers the column of a filter.
@@ -47,8 +54,8 @@ impl EnqueuePlan {
         column.is_some_and(|column| self.scope.table.index_on(&[column]).is_some())
     }
 
-    /// The keys that the request lists, without duplicates.
-    pub(crate) async fn ids(&self, ids: &[Json]) -> Result<Vec<Key>> {
+    /// Listed keys without duplicates.
+    pub(crate) async fn keys(&self, ids: &[Json]) -> Result<Vec<Key>> {
         let rows = ids.iter().map(|id| Key::from_id(id.clone()).0).collect();
         let rows = self.records.connection().distinct(&self.scope, self.scope.key(), rows).await;
         Ok(rows.map_err(Error::data("ids"))?.into_iter().map(Key).collect())
@@ -56,7 +63,7 @@ impl EnqueuePlan {
 
     /// The messages for these keys. Each has as many keys as the job type says, or fewer if they are
     /// long.
-    pub(crate) fn bodies(&self, keys: &[Key]) -> Vec<String> {
+    pub(crate) fn bodies(&self, keys: &[Key]) -> Result<Vec<String>> {
         let most = self.scope.job_type.queue.items_per_message as usize;
         let mut bodies = Vec::with_capacity(keys.len().div_ceil(most));
         let mut rest = keys;
@@ -68,10 +75,10 @@ impl EnqueuePlan {
             };
             let count = rest.iter().take(most).take_while(fits).count().max(1);
             let (these, others) = rest.split_at(count);
-            bodies.push(Message::body(&self.scope.job_type, these));
+            bodies.push(Message::body(&self.scope.job_type, these)?);
             rest = others;
         }
-        bodies
+        Ok(bodies)
     }
 
     /// The next page of a segment.

@@ -193,6 +193,10 @@ impl Work<'_> {
                 Some(read) if read.has_job(self.group.job) => {
                     self.tracker.ended(item, |stats| stats.repeated += 1);
                 }
+                Some(read) if !read.is_match() => {
+                    tracing::info!(key = %item.key, "record skipped: it does not match source.match");
+                    self.tracker.ended(item, |stats| stats.skipped += 1);
+                }
                 Some(read) => open.push((item, read)),
             }
         }

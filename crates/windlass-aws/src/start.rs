@@ -56,8 +56,8 @@ impl Start {
         }
         let plan = self.prepare(&asked).await?;
         let Some(state) = asked.state.clone() else {
-            if let Some(ids) = &asked.request.ids {
-                let items = self.enqueue(&plan, plan.ids(ids).await?).await?;
+            if let Some(ids) = &plan.ids {
+                let items = self.enqueue(&plan, plan.keys(ids).await?).await?;
                 tracing::info!(job = %asked.job, items, "enqueued the ids of the request");
                 return Ok(json!({"jobId": asked.job, "itemsEnqueued": items}));
             }
@@ -83,8 +83,8 @@ impl Start {
         let asked = serde_json::to_value(&request).unwrap_or_default();
         let asked = Invocation::read(asked, &id)?;
         let plan = self.prepare(&asked).await?;
-        if let Some(ids) = &asked.request.ids {
-            let items = self.enqueue(&plan, plan.ids(ids).await?).await?;
+        if let Some(ids) = &plan.ids {
+            let items = self.enqueue(&plan, plan.keys(ids).await?).await?;
             return Ok(Enqueued { job: asked.job, items });
         }
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
@@ -97,9 +97,11 @@ impl Start {
 
     /// Validates the request before anything is sent.
     async fn prepare(&self, asked: &Invocation) -> Result<EnqueuePlan> {
-        let (records, scope) = self.sources.scope(&asked.request).await?;
+        let job_type = self.sources.config.job_type(&asked.request.job_type)?;
+        let request = asked.with_table_keys(job_type)?;
+        let (records, scope) = self.sources.scope(&request).await?;
         asked.request.check_known_params(&self.sources.config, &scope.job_type)?;
-        Ok(EnqueuePlan::new(records, scope, asked))
+        Ok(EnqueuePlan::new(records, scope, asked.job, request))
     }
 
     /// Enqueues page after page until it is time to hand over. Returns the state to continue from, or `None` at the
@@ -128,7 +130,7 @@ impl Start {
     }
 
     async fn enqueue(&self, plan: &EnqueuePlan, keys: Vec<windlass_core::Key>) -> Result<u64> {
-        self.queue.send(plan.bodies(&keys), &plan.attributes).await?;
+        self.queue.send(plan.bodies(&keys)?, &plan.attributes).await?;
         Ok(keys.len() as u64)
     }
 

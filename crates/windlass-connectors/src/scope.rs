@@ -95,8 +95,14 @@ impl Scope {
         filters.chain(claims).collect()
     }
 
-    /// Every condition of the form `column IN (values)`: the filters and the claims. The filter of
-    /// `within` is narrowed to its value. The flag marks claims, which compare by bytes.
+    /// The attributes that every record of the job type must have, with their values (`source.match`).
+    pub fn matches(&self) -> impl Iterator<Item = (&str, Value)> {
+        let matches = self.job_type.source.matches.iter();
+        matches.map(|(column, value)| (column.as_str(), Value::from_json(value.clone())))
+    }
+
+    /// Every condition of the form `column IN (values)`: `source.match`, the filters and the claims. The filter
+    /// of `within` is narrowed to its value. The flag marks claims, which compare by bytes.
     pub fn conditions(&self, within: Option<&FilterValue>) -> Vec<(&str, Vec<Value>, bool)> {
         let filters = self.filters.iter().map(|(name, column, values)| match within {
             Some(narrow) if narrow.filter == *name => {
@@ -106,7 +112,8 @@ impl Scope {
         });
         let claims = self.claims.iter();
         let claims = claims.map(|(column, values)| (column.as_str(), values.clone(), true));
-        filters.chain(claims).collect()
+        let matches = self.matches().map(|(column, value)| (column, vec![value], false));
+        matches.chain(filters).chain(claims).collect()
     }
 
     /// Whether an index returns the keys in order, within one value of a filter if there is one. Otherwise

@@ -14,6 +14,7 @@ pub fn validate(job_type: &mut JobType, table: &Table) -> Vec<Problem> {
     }
     let mut validation = Validation { job_type, table, fixed, problems: Vec::new() };
     validation.check_columns();
+    validation.check_match();
     if validation.problems.is_empty() && table.open {
         validation.check_open_table();
     } else if validation.problems.is_empty() {
@@ -75,6 +76,36 @@ impl Validation<'_> {
         }
     }
 
+    /// SQL databases have a condition for what `source.match` says.
+    fn check_match(&mut self) {
+        let matches = &self.job_type.source.matches;
+        if self.table.open || matches.is_empty() {
+            return;
+        }
+        let equals = |(column, value): (&String, &serde_json::Value)| {
+            let text = value.as_str().map(|text| format!("'{}'", text.replace('\'', "''")));
+            format!("{} = {}", bare(column), text.unwrap_or_else(|| value.to_string()))
+        };
+        let condition = matches.iter().map(equals).collect::<Vec<_>>().join(" AND ");
+        let detail = format!("is for DynamoDB; write it as SQL: source.where = \"{condition}\"");
+        self.refuse("source.match", detail);
+    }
+
+    /// A template of `queue.key` makes a text, so the attribute must be one.
+    fn check_message_key(&mut self) {
+        let (job_type, table) = (self.job_type, self.table);
+        for column in job_type.queue.key.keys().filter_map(|name| table.column(name)) {
+            if column.kind != ColumnType::Text {
+                let Column { name, sql_type, .. } = column;
+                let detail = format!(
+                    "`{name}` is of type {sql_type}, and a template makes a text (S); leave out queue.key to send \
+                     the key as it is"
+                );
+                self.refuse("queue.key", detail);
+            }
+        }
+    }
+
     /// DynamoDB supports its own key, indexes with one partition key, and steps without SQL.
     fn check_open_table(&mut self) {
         let (job_type, table) = (self.job_type, self.table);
@@ -97,9 +128,10 @@ impl Validation<'_> {
             }
         }
         if source.condition.is_some() {
-            let detail = "is SQL, which DynamoDB does not support; use a filter, or let the step skip records";
+            let detail = "is SQL, which DynamoDB does not support; use source.match, a filter, or let the step skip records";
             self.refuse("source.where", detail.to_owned());
         }
+        self.check_message_key();
         let step = &job_type.step;
         if matches!(step.kind, StepKind::Sql(_) | StepKind::Map(_)) {
             let detail = "DynamoDB does not support SQL; use step.refresh, step.export, step.handler, \

@@ -3,7 +3,7 @@
 use crate::problem::{Code, Problem};
 use crate::{
     Failures, Load, Param, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step,
-    StepKind, Template, inline_items,
+    StepKind, Template, inline_items, message_key,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,6 +120,9 @@ pub struct Source {
     /// A condition that restricts every job.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
+    /// Attributes, and the value that each must have: the record type in a table with several (DynamoDB).
+    #[serde(rename = "match", skip_serializing_if = "BTreeMap::is_empty")]
+    pub matches: BTreeMap<String, serde_json::Value>,
     /// Request filters and their indexed columns.
     pub filters: BTreeMap<String, String>,
     /// The submitter's claims and the columns they filter.
@@ -311,6 +314,12 @@ impl JobType {
             }
             _ => {}
         }
+        for (column, value) in &source.matches {
+            if !(value.is_string() || value.is_number() || value.is_boolean()) {
+                let detail = format!("must be a text, a number or a boolean, got {value}");
+                refuse(&format!("source.match.{column}"), detail);
+            }
+        }
         let chunk = &self.chunk;
         let (items, commit) = (self.chunk_items(), self.commit_items());
         if !(1..=10_000_000).contains(&items) {
@@ -350,6 +359,7 @@ impl JobType {
         let mut wrong = self.step.problems(self);
         wrong.extend(inline_items::problems(self));
         wrong.extend(self.queue.problems());
+        wrong.extend(message_key::problems(self));
         wrong.extend(self.fan_in_problems());
         let wrong = wrong.into_iter().map(|(field, detail)| (field.to_owned(), detail));
         let wrong = wrong.chain(self.param_problems());
@@ -358,10 +368,11 @@ impl JobType {
     }
 
     /// The columns that a step must not set: a row whose key, filter or claim changes would move to another
-    /// chunk.
+    /// chunk, and one that `source.match` no longer selects would leave the job.
     pub fn fixed_columns(&self) -> Vec<&str> {
         let source = &self.source;
         let named = source.filters.values().chain(source.claims.values());
+        let named = named.chain(source.matches.keys());
         source.key.iter().chain(named).map(String::as_str).collect()
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn problems(job_type: &JobType) -> Vec<(&'static str, String)> {
     refuse("source.key", source.key.is_empty(), key);
     let filters = "filters a table, and source.items has none; send only the items to process";
     refuse("source.where", source.condition.is_some(), filters);
+    refuse("source.match", !source.matches.is_empty(), filters);
     refuse("source.filters", !source.filters.is_empty(), filters);
     let claims = "filters the rows that a submitter may read, and source.items reads none: the submitter \
                   already has the items";

@@ -214,6 +214,16 @@ impl<S> JobTypeBuilder<S> {
         self
     }
 
+    /// `source.match`: the value that an attribute of every record must have (DynamoDB).
+    pub fn matching(
+        mut self,
+        attribute: impl Into<String>,
+        value: impl Into<serde_json::Value>,
+    ) -> Self {
+        self.job_type.source.matches.insert(attribute.into(), value.into());
+        self
+    }
+
     /// A filter of the request and the indexed column it restricts.
     pub fn filter(mut self, name: impl Into<String>, column: impl Into<String>) -> Self {
         self.job_type.source.filters.insert(name.into(), column.into());

@@ -20,6 +20,7 @@ pub mod job_type_builder;
 mod json;
 pub mod key;
 pub mod key_set;
+mod message_key;
 pub mod outcome;
 pub mod pagination;
 pub mod params;

@@ -1,7 +1,9 @@
 //! The messages of a job type's items on an SQS queue.
 
 use crate::JobType;
+use crate::message_key::placeholder;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// `queue = { message = "REFRESH_CANDIDATE", field = "identifier", items_per_message = 1 }`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +15,10 @@ pub struct QueueOptions {
     /// The field of a message with the key; the key column by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
+    /// The key columns, each with the template of its value: the two-way mapping between a record's key and the
+    /// field of its message.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub key: BTreeMap<String, String>,
     /// Items per message. With more than one the field is a list.
     pub items_per_message: u32,
     /// Whether the values of a filter are planned in parallel instead of one after the other.
@@ -26,6 +32,7 @@ impl Default for QueueOptions {
         QueueOptions {
             message: None,
             field: None,
+            key: BTreeMap::new(),
             items_per_message: 1,
             side_by_side: false,
             remember: 10,
@@ -79,7 +86,8 @@ impl JobType {
             [column] => column,
             _ => "key",
         };
-        self.queue.field.as_deref().unwrap_or(key)
+        let templated = self.queue.key.values().find_map(|template| placeholder(template));
+        self.queue.field.as_deref().or(templated).unwrap_or(key)
     }
 }
 

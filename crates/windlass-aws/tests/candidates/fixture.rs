@@ -353,7 +353,8 @@ async fn table(dynamo: &Dynamo, name: &str, key: &str, index: Option<&str>) {
         .attribute_definitions(text(key))
         .key_schema(schema(key, KeyType::Hash));
     if let Some(index) = index {
-        let projection = Projection::builder().projection_type(ProjectionType::KeysOnly).build();
+        let projection = Projection::builder().projection_type(ProjectionType::Include);
+        let projection = projection.non_key_attributes("kind").build();
         let by = GlobalSecondaryIndex::builder()
             .index_name(format!("by-{index}"))
             .key_schema(schema(index, KeyType::Hash))

@@ -48,6 +48,7 @@ pub(super) async fn describe(
     };
     let described = describe_table(data, name).await?;
     let schema = schema(&described);
+    check_projections(source, &schema)?;
     let table = Table {
         name: name.clone(),
         columns: columns(&described),
@@ -59,6 +60,24 @@ pub(super) async fn describe(
     };
     data.remember_schema(name, schema);
     Ok(table)
+}
+
+/// Refuses an index without the attributes of `source.match`: a query of it would also return the keys of other
+/// record types.
+fn check_projections(source: &windlass_core::Source, schema: &TableSchema) -> Result<()> {
+    for (filter, column) in &source.filters {
+        let used = schema.indexes.iter().find(|index| index.columns.first() == Some(column));
+        let Some(LookupIndex { name: Some(name), .. }) = used else { continue };
+        let lacks = |attribute: &&String| used.is_some_and(|index| !index.projects(attribute));
+        if let Some(attribute) = source.matches.keys().find(lacks) {
+            let detail = format!(
+                "`{attribute}` is not in the index `{name}`, in which the filter `{filter}` looks up keys; \
+                 include it in the projection of the index"
+            );
+            return Err(Problem::field(Code::Source, "source.match", detail).into());
+        }
+    }
+    Ok(())
 }
 
 /// Fails with the name of the table where it does not exist.

@@ -71,12 +71,11 @@ const MAX_IN_VALUES: usize = 100;
 const MAX_VALUES: usize = 300;
 
 impl Condition {
-    /// The filters and claims that a record of the job must match.
+    /// What a record of the job must match: `source.match`, the filters and the claims.
     pub(super) fn of(scope: &Scope, within: Option<&FilterValue>) -> Result<Vec<Condition>> {
         let condition = |(column, values, _): (&str, Vec<Value>, bool)| {
-            let kind = scope.table.column(column).map(|column| column.kind);
             let values: Vec<AttributeValue> =
-                values.iter().map(|value| to_typed(kind, value)).collect::<Result<_>>()?;
+                values.iter().map(|value| typed(scope, column, value)).collect::<Result<_>>()?;
             if values.len() > MAX_VALUES {
                 let found = values.len();
                 let detail = format!(
@@ -88,6 +87,15 @@ impl Condition {
             Ok(Condition { column: column.to_owned(), values })
         };
         scope.conditions(within).into_iter().map(condition).collect()
+    }
+
+    /// What a record must still match when it is written: `source.match`.
+    pub(super) fn on_write(scope: &Scope) -> Result<Vec<Condition>> {
+        let condition = |(column, value): (&str, Value)| {
+            let values = vec![typed(scope, column, &value)?];
+            Ok(Condition { column: column.to_owned(), values })
+        };
+        scope.matches().map(condition).collect()
     }
 
     /// Whether a record matches.
@@ -112,12 +120,15 @@ impl Condition {
     }
 }
 
+/// A value of a column, in its declared type if it has one.
+fn typed(scope: &Scope, column: &str, value: &Value) -> Result<AttributeValue> {
+    to_typed(scope.table.column(column).map(|column| column.kind), value)
+}
+
 /// Attributes for these columns: the key of a record, or the key after which a page begins.
 pub(super) fn start_key(scope: &Scope, columns: &[String], key: &Key) -> Result<Attributes> {
-    let attribute = |(column, value): (&String, &Value)| {
-        let kind = scope.table.column(column).map(|column| column.kind);
-        Ok((column.clone(), to_typed(kind, value)?))
-    };
+    let attribute =
+        |(column, value): (&String, &Value)| Ok((column.clone(), typed(scope, column, value)?));
     columns.iter().zip(&key.0).map(attribute).collect()
 }
 

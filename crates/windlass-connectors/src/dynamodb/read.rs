@@ -127,6 +127,19 @@ async fn read_keys(
     Ok(true)
 }
 
+/// The records with these keys, in any order, whether or not they match the job's conditions.
+pub(super) async fn existing(
+    data: &DynamodbConnection,
+    scope: &Scope,
+    keys: &[Key],
+) -> Result<Vec<Attributes>> {
+    let mut found = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(MAX_KEYS) {
+        found.extend(get(data, scope, keys).await?.into_values());
+    }
+    Ok(found)
+}
+
 /// Reads at most [`MAX_KEYS`] records by their keys, with consistent reads.
 async fn get(
     data: &DynamodbConnection,

@@ -7,12 +7,13 @@
 
 use super::DynamodbConnection;
 use super::cancel::{Action, Purpose, Verdict, judge};
-use super::expression::{Bound, key_of};
+use super::expression::{Bound, Condition, key_of};
+use super::read;
 use super::value::to_attribute;
 use super::write::{guarded, insert as new_row, version};
 use crate::write::may_set;
-use crate::{Connection, Item, ReadLimits, RecordReader as _, Result, Scope};
-use windlass_core::{Change, Columns, JobId, Key, KeySet, Record, Value};
+use crate::{Connection, Item, Result, Scope};
+use windlass_core::{Change, Columns, JobId, Key, Record, Value};
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::operation::transact_write_items::TransactWriteItemsError;
 use windlass_drivers::dynamodb::sdk::types::{AttributeValue, TransactWriteItem, Update};
@@ -30,6 +31,7 @@ pub struct TrackedItem {
     /// The record, without the list of jobs.
     pub item: Item,
     jobs: Vec<String>,
+    is_match: bool,
 }
 
 /// The result of a write.
@@ -47,6 +49,11 @@ impl TrackedItem {
         let job = job.to_string();
         self.jobs.contains(&job)
     }
+
+    /// Whether it matches `source.match`. A record may have changed its type since it was planned.
+    pub fn is_match(&self) -> bool {
+        self.is_match
+    }
 }
 
 impl Records {
@@ -60,13 +67,17 @@ impl Records {
         &self.0
     }
 
-    /// Reads the records with these keys, with consistent reads. Leaves out those that do not exist.
+    /// Reads the records with these keys in any order, with consistent reads. Leaves out those that do not exist.
     pub async fn read(&self, scope: &Scope, keys: Vec<Key>) -> Result<Vec<TrackedItem>> {
-        let limit = keys.len() as u32;
-        let batch =
-            self.0.read(scope, &KeySet::keys(keys), ReadLimits::new(limit, usize::MAX)).await?;
-        let mut columns = Columns::from([]);
-        Ok(batch.items.into_iter().map(|item| tracked(item, &mut columns)).collect())
+        let conditions = Condition::on_write(scope)?;
+        let (mut all, mut own) = (Columns::from([]), Columns::from([]));
+        let mut records = Vec::with_capacity(keys.len());
+        for attributes in read::existing(&self.0, scope, &keys).await? {
+            let is_match = conditions.iter().all(|condition| condition.matches(&attributes));
+            let (item, jobs) = tracked(read::to_item(scope, attributes, &mut all), &mut own);
+            records.push(TrackedItem { item, jobs, is_match });
+        }
+        Ok(records)
     }
 
     /// Writes the change of a job to a record. With inserts, all of it is one transaction, which uses
@@ -125,10 +136,10 @@ impl Records {
     }
 }
 
-/// Removes the list of jobs from a record, so that no step sees it or writes it back.
-fn tracked(item: Item, columns: &mut Columns) -> TrackedItem {
+/// Separates the list of jobs from a record, so that no step sees it or writes it back.
+fn tracked(item: Item, columns: &mut Columns) -> (Item, Vec<String>) {
     let jobs = match item.record.get(JOBS) {
-        None => return TrackedItem { item, jobs: Vec::new() },
+        None => return (item, Vec::new()),
         Some(Value::Json(jobs)) => serde_json::from_str(jobs.text()).unwrap_or_default(),
         Some(_) => Vec::new(),
     };
@@ -138,7 +149,7 @@ fn tracked(item: Item, columns: &mut Columns) -> TrackedItem {
     }
     let values = fields().map(|(_, value)| value.clone()).collect();
     let record = Record::new(columns.clone(), values);
-    TrackedItem { item: Item { record, ..item }, jobs }
+    (Item { record, ..item }, jobs)
 }
 
 fn update(scope: &Scope, read: &TrackedItem, change: &Change, job: JobId) -> Result<Update> {

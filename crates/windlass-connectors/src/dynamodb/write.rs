@@ -1,7 +1,7 @@
 //! The actions of one item: the update of its record, on condition of its version, and its inserts.
 
 use super::cancel::{Action, Purpose};
-use super::expression::{Bound, key_of};
+use super::expression::{Bound, Condition, key_of};
 use super::rows;
 use super::value::to_attribute;
 use super::{DynamodbConnection, LEDGER, invalid_request};
@@ -60,12 +60,13 @@ pub(super) fn version(scope: &Scope) -> Result<&str> {
     Ok(scope.job_type.step.version.as_deref().ok_or_else(|| guard::missing(scope))?)
 }
 
-/// The condition that the version is still the one that was read, and the assignment that raises it. A
-/// record without a version must still have none, and gets 1.
+/// The condition that the version is still the one that was read and that the record still matches
+/// `source.match`, and the assignment that raises the version. A record without a version must still have none,
+/// and gets 1.
 pub(super) fn guarded(bound: &mut Bound, scope: &Scope, read: &Value) -> Result<(String, String)> {
     let version = bound.name(version(scope)?);
     let one = bound.value(AttributeValue::N("1".to_owned()));
-    Ok(match read {
+    let (unchanged, raise) = match read {
         Value::Null => {
             let key = scope.key().first().map(|column| bound.name(column)).unwrap_or_default();
             let null = bound.value(AttributeValue::S("NULL".to_owned()));
@@ -79,6 +80,10 @@ pub(super) fn guarded(bound: &mut Bound, scope: &Scope, read: &Value) -> Result<
             let read = bound.value(to_attribute(read)?);
             (format!("{version} = {read}"), format!("{version} = {version} + {one}"))
         }
+    };
+    Ok(match bound.all(&Condition::on_write(scope)?) {
+        Some(matches) => (format!("{unchanged} AND {matches}"), raise),
+        None => (unchanged, raise),
     })
 }
 

@@ -53,6 +53,11 @@ async fn problems_are_reported_with_their_solutions(db: Db) {
             sql,
             &["source.claims.county", "no column `county`"],
         ),
+        (
+            "source.match = { code = \"it's\", day = 7 }",
+            sql,
+            &["source.match", "source.where = \"code = 'it''s' AND day = 7\""],
+        ),
         ("step.mark = \"flag\"", sql, &["step.mark", "no column `flag`"]),
         ("", "step.refresh = true\nstep.version = \"none\"", &["step.version", "no column `none`"]),
         (

@@ -10,6 +10,7 @@
 
 mod committing;
 mod failing;
+mod matching;
 mod scanning;
 
 use crate::harness::{Db, effect, key};
