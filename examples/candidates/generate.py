@@ -5,8 +5,8 @@
     python3 generate.py --originals                  only the originals, of all of them
 
 ORIGINALS is file:FOLDER/ or s3://BUCKET/PREFIX/. DATABASE_URL is a PostgreSQL database (by way of psql, so
-that no driver is needed); or CANDIDATES_TABLE and PERIODS_TABLE are tables of DynamoDB. What is on AWS
-needs the package boto3.
+that no driver is needed); or NVI_TABLE_NAME is a table of DynamoDB. What is on AWS needs the package
+boto3.
 """
 
 import argparse
@@ -66,16 +66,23 @@ def fill_postgres(url, candidates, periods):
         sys.exit("psql failed")
 
 
-def fill_dynamodb(tables, records):
+def fill_dynamodb(table, candidates, periods):
+    """One table has both: a record's type is in its key and in `type`."""
     import boto3
 
+    def row(type, pk, sk, record):
+        record = {"pk": pk, "sk": sk, "type": type, "version": 1} | record
+        # Fractions are decimals there.
+        return json.loads(json.dumps(record), parse_float=Decimal)
+
     dynamodb = boto3.resource("dynamodb", region_name=os.environ.get("AWS_REGION"))
-    for table, some in zip(tables, records):
-        with dynamodb.Table(table).batch_writer() as writer:
-            for row in some:
-                # Fractions are decimals there.
-                row = json.loads(json.dumps(row | {"version": 1}), parse_float=Decimal)
-                writer.put_item(Item=row)
+    with dynamodb.Table(table).batch_writer() as writer:
+        for one in candidates:
+            key = f"CANDIDATE#{one['identifier']}"
+            writer.put_item(Item=row("CANDIDATE", key, key, one))
+        for one in periods:
+            one = one | {"reportingYear": one["year"]}
+            writer.put_item(Item=row("PERIOD", "PERIOD", f"PERIOD#{one['year']}", one))
 
 
 def put_originals(url, originals):
@@ -112,9 +119,8 @@ def main():
     numbers = range(1, arguments.candidates + 1)
     if not arguments.originals:
         records = [candidate(n) for n in numbers], [period(year) for year in YEARS]
-        if "CANDIDATES_TABLE" in os.environ:
-            tables = os.environ["CANDIDATES_TABLE"], os.environ["PERIODS_TABLE"]
-            fill_dynamodb(tables, records)
+        if "NVI_TABLE_NAME" in os.environ:
+            fill_dynamodb(os.environ["NVI_TABLE_NAME"], *records)
         else:
             fill_postgres(os.environ["DATABASE_URL"], *records)
     there = numbers if arguments.originals else numbers[arguments.missing:]

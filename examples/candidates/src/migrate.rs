@@ -7,12 +7,14 @@ use windlass_export::Destination;
 /// A candidate of a batch, with the fields that are used here.
 #[derive(Deserialize)]
 pub(crate) struct Item {
-    key: String,
+    /// A text on PostgreSQL, and a list on DynamoDB, whose key has two parts.
+    key: Json,
     record: Candidate,
 }
 
 #[derive(Deserialize)]
 struct Candidate {
+    identifier: String,
     document: Map<String, Json>,
 }
 
@@ -28,7 +30,8 @@ pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
         return json!({"key": key, "skip": true});
     }
     let failed = |message: String, retryable: bool| json!({"key": key, "error": {"message": message, "retryable": retryable}});
-    let original: Map<String, Json> = match originals.get(&format!("{key}.json")).await {
+    let name = format!("{}.json", item.record.identifier);
+    let original: Map<String, Json> = match originals.get(&name).await {
         Ok(None) => return failed("it has no original".to_owned(), false),
         // The storage may be unavailable for a while.
         Err(error) => return failed(format!("its original cannot be read: {error}"), true),

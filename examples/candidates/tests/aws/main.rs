@@ -10,6 +10,7 @@
 mod commands;
 mod jobs;
 mod permissions;
+mod record_types;
 mod stack;
 mod table;
 mod template;

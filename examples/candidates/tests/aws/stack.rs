@@ -45,11 +45,7 @@ impl Stack {
         let outputs: Json = serde_json::from_str(&deployed.stdout).unwrap();
         let output = |name: &str| outputs[name].as_str().unwrap_or_else(|| panic!("{outputs:#}"));
         let originals = format!("s3://{}/originals/", output("OriginalsBucket"));
-        for (name, value) in [
-            ("CANDIDATES_TABLE", output("CandidatesTable")),
-            ("PERIODS_TABLE", output("PeriodsTable")),
-            ("ORIGINALS", &originals),
-        ] {
+        for (name, value) in [("NVI_TABLE_NAME", output("NviTable")), ("ORIGINALS", &originals)] {
             environment.push((name.to_owned(), value.to_owned()));
         }
 
@@ -81,8 +77,8 @@ impl Stack {
             start,
             bus,
             trigger,
-            candidates: Table::new(&settings, output("CandidatesTable"), "identifier"),
-            periods: Table::new(&settings, output("PeriodsTable"), "year"),
+            candidates: Table::new(&settings, output("NviTable"), "CANDIDATE"),
+            periods: Table::new(&settings, output("NviTable"), "PERIOD"),
             dead: Queue::open(&settings, output("DeadLetterQueueUrl")).await.unwrap(),
             work: Queue::open(&settings, output("WorkQueueUrl")).await.unwrap(),
             gateways,

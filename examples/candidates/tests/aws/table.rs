@@ -1,4 +1,4 @@
-//! Reads a DynamoDB table.
+//! Reads the records of one type in the DynamoDB table.
 
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -6,33 +6,34 @@ use windlass_drivers::dynamodb::SdkConfig;
 use windlass_drivers::dynamodb::sdk::Client;
 use windlass_drivers::dynamodb::sdk::types::AttributeValue;
 
-/// A table.
+/// The records of one type.
 #[derive(Clone)]
 pub(crate) struct Table {
     pub(crate) client: Client,
     pub(crate) name: String,
-    key: &'static str,
+    record_type: &'static str,
 }
 
 /// A record by attribute.
 pub(crate) type Record = HashMap<String, AttributeValue>;
 
 impl Table {
-    pub(crate) fn new(settings: &SdkConfig, name: &str, key: &'static str) -> Table {
-        Table { client: Client::new(settings), name: name.to_owned(), key }
+    pub(crate) fn new(settings: &SdkConfig, name: &str, record_type: &'static str) -> Table {
+        Table { client: Client::new(settings), name: name.to_owned(), record_type }
     }
 
-    /// All records.
+    /// All records of the type.
     pub(crate) async fn records(&self) -> Vec<Record> {
         let pages = self.client.scan().table_name(&self.name).consistent_read(true);
         let records = pages.into_paginator().items().send();
-        records.collect::<Result<Vec<Record>, _>>().await.unwrap()
+        let mut records = records.collect::<Result<Vec<Record>, _>>().await.unwrap();
+        records.retain(|record| record["type"].as_s().unwrap() == self.record_type);
+        records
     }
 
-    /// One record.
-    pub(crate) async fn record(&self, key: &str) -> Record {
-        let key = AttributeValue::S(key.to_owned());
-        let call = self.client.get_item().table_name(&self.name).key(self.key, key);
+    /// One candidate.
+    pub(crate) async fn record(&self, id: &str) -> Record {
+        let call = self.client.get_item().table_name(&self.name).set_key(Some(candidate_key(id)));
         call.consistent_read(true).send().await.unwrap().item.unwrap()
     }
 
@@ -46,6 +47,12 @@ impl Table {
         }
         versions
     }
+}
+
+/// The key of a candidate.
+pub(crate) fn candidate_key(id: &str) -> Record {
+    let part = || AttributeValue::S(format!("CANDIDATE#{id}"));
+    HashMap::from([("pk".to_owned(), part()), ("sk".to_owned(), part())])
 }
 
 pub(crate) fn version(record: &Record) -> u64 {

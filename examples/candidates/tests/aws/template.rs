@@ -14,8 +14,7 @@ async fn examine(text: &str) -> (Vec<String>, Json) {
     let file = here.path().join("template.yaml");
     std::fs::write(&file, text).unwrap();
     let script = folder("tests/aws/template.py");
-    let parameters =
-        ["CandidatesTable=candidates", "PeriodsTable=periods", "OriginalsBucket=bucket"];
+    let parameters = ["NviTable=nvi", "OriginalsBucket=bucket"];
     let words = [script, file].map(|path| path.display().to_string()).into_iter();
     let words = words.chain(parameters.map(str::to_owned));
     let output = python(&[], words).await.ok();
@@ -84,8 +83,7 @@ async fn the_functions_have_the_stated_settings_and_triggers() {
         ("BATCH_JOB_QUEUE_URL", "BatchJobWorkQueue"),
         ("EVENT_BUS_NAME", "BatchJobBus"),
         ("PROCESSING_ENABLED", "LoadingEnabled"),
-        ("CANDIDATES_TABLE", "CandidatesTable"),
-        ("PERIODS_TABLE", "PeriodsTable"),
+        ("NVI_TABLE_NAME", "NviTable"),
     ] {
         assert_eq!(variables[name], json!({"Ref": value}), "{variables:#}");
     }
@@ -125,12 +123,9 @@ async fn each_function_has_the_permissions_it_needs_and_no_others() {
     let resources = resources().await;
     let table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/";
     let start = [
-        format!("dynamodb:DescribeTable {table}${{CandidatesTable}}"),
-        format!("dynamodb:DescribeTable {table}${{PeriodsTable}}"),
-        format!("dynamodb:Query {table}${{CandidatesTable}}/index/${{CandidatesYearIndex}}"),
-        format!("dynamodb:Query {table}${{PeriodsTable}}"),
-        format!("dynamodb:Scan {table}${{CandidatesTable}}"),
-        format!("dynamodb:Scan {table}${{PeriodsTable}}"),
+        format!("dynamodb:DescribeTable {table}${{NviTable}}"),
+        format!("dynamodb:Query {table}${{NviTable}}/index/${{NviYearIndex}}"),
+        format!("dynamodb:Scan {table}${{NviTable}}"),
         "events:PutEvents BatchJobBus".to_owned(),
         "logs:CreateLogStream StartLog".to_owned(),
         "logs:PutLogEvents StartLog".to_owned(),
@@ -139,12 +134,9 @@ async fn each_function_has_the_permissions_it_needs_and_no_others() {
     ];
     assert_eq!(permissions(&resources["StartRole"]), start);
     let process = [
-        format!("dynamodb:BatchGetItem {table}${{CandidatesTable}}"),
-        format!("dynamodb:BatchGetItem {table}${{PeriodsTable}}"),
-        format!("dynamodb:DescribeTable {table}${{CandidatesTable}}"),
-        format!("dynamodb:DescribeTable {table}${{PeriodsTable}}"),
-        format!("dynamodb:UpdateItem {table}${{CandidatesTable}}"),
-        format!("dynamodb:UpdateItem {table}${{PeriodsTable}}"),
+        format!("dynamodb:BatchGetItem {table}${{NviTable}}"),
+        format!("dynamodb:DescribeTable {table}${{NviTable}}"),
+        format!("dynamodb:UpdateItem {table}${{NviTable}}"),
         "logs:CreateLogStream ProcessLog".to_owned(),
         "logs:PutLogEvents ProcessLog".to_owned(),
         "s3:GetObject arn:${AWS::Partition}:s3:::${OriginalsBucket}/${OriginalsPrefix}*".to_owned(),

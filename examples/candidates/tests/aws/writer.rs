@@ -2,7 +2,7 @@
 //! writes each candidate once, although messages are delivered twice.
 
 use crate::stack::Stack;
-use crate::table::{Table, field, version};
+use crate::table::{Table, candidate_key, field, version};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +62,7 @@ async fn write(table: Table, seed: usize, stop: Arc<AtomicBool>) -> u64 {
                 .client
                 .update_item()
                 .table_name(&table.name)
-                .key("identifier", AttributeValue::S(id.clone()))
+                .set_key(Some(candidate_key(id)))
                 .update_expression("SET #d = :d, #v = :next")
                 .condition_expression("#v = :v")
                 .expression_attribute_names("#d", "document")
