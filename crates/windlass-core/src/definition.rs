@@ -1,6 +1,7 @@
 //! A job type: `[jobs.NAME]` in windlass.toml, and the checks that need no database.
 
 use crate::problem::{Code, Problem};
+use crate::retry::{DEFAULT_FACTOR, Growth};
 use crate::{
     Failures, Load, Param, QueueOptions, Report, Retention, RetryPolicy, Schedule, Secret, Step,
     StepKind, Template, inline_items, message_key,
@@ -343,6 +344,10 @@ impl JobType {
         }
         if !(self.retry.factor >= 1.0 && self.retry.factor.is_finite()) {
             refuse("retry.factor", format!("must be at least 1.0, got {}", self.retry.factor));
+        }
+        if self.retry.growth == Growth::Linear && self.retry.factor != DEFAULT_FACTOR {
+            let detail = "applies to growth = \"exponential\"; with \"linear\" each wait is `backoff` longer";
+            refuse("retry.factor", detail.into());
         }
         if self.throughput.concurrency == Some(0) {
             refuse(

@@ -62,7 +62,7 @@ pub use queue::QueueOptions;
 pub use record::{Columns, Record};
 pub use request::Request;
 pub use retention::Retention;
-pub use retry::RetryPolicy;
+pub use retry::{Growth, RetryPolicy};
 pub use schedule::{Missed, Overlap, Schedule};
 pub use secret::Secret;
 pub use state::{AlertKind, ChunkStatus, DeadLetterStatus, Delivery, JobStatus, Phase};

@@ -22,6 +22,7 @@ use windlass_store::{Capabilities, Store, connection_subject};
 const PROBE_BACKOFF: RetryPolicy = RetryPolicy {
     attempts: u32::MAX,
     backoff: Duration::from_millis(100),
+    growth: windlass_core::Growth::Exponential,
     factor: 2.0,
     max: Duration::from_secs(10),
 };
