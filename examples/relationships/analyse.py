@@ -14,6 +14,7 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
+import uuid
 
 JOB_TYPE = "RESOLVE_RELATIONSHIPS"
 
@@ -39,9 +40,10 @@ def points_of(path):
 
 
 def save(database, path):
-    """Commits the results of a file and the request for its points, together."""
+    """Commits the results of a file and the payload with its points, together."""
     points = list(points_of(path))
-    request = json.dumps({"params": {"fileId": path}, "items": points, "submittedBy": "analyse"})
+    job_id = str(uuid.uuid4())
+    payload = json.dumps({"jobId": job_id, "fileId": path, "pois": points, "submittedBy": "analyse"})
     statements = [("DELETE FROM relationships WHERE file_id = ?", [path]),
                   ("DELETE FROM points WHERE file_id = ?", [path]),
                   ("DELETE FROM files WHERE id = ?", [path]),
@@ -50,7 +52,7 @@ def save(database, path):
         values = [point["id"], path, point["type"], point["name"], point["lineNumber"]]
         statements.append(("INSERT INTO points VALUES (?, ?, ?, ?, ?)", values))
     # A file without points makes no job: the outbox takes no empty list, and gives no id.
-    job = database.commit(statements, request, path)
+    job = database.commit(statements, payload, path)
     print(f"{path}: {len(points)} points, {f'job {job}' if job else 'no job'}")
 
 
@@ -62,14 +64,14 @@ class Sqlite:
     def script(self, text):
         self.connection.executescript(text)
 
-    def commit(self, statements, request, path):
+    def commit(self, statements, payload, path):
         run = self.connection.execute
         run("BEGIN IMMEDIATE")
         try:
             for sql, values in statements:
                 run(sql, values)
             put = "INSERT INTO windlass_outbox (job_type, request) VALUES (?, ?) RETURNING id"
-            row = run(put, [JOB_TYPE, request]).fetchone()
+            row = run(put, [JOB_TYPE, payload]).fetchone()
             job = row and row[0]
             run("UPDATE files SET job = ? WHERE id = ?", [job, path])
             run("COMMIT")
@@ -90,13 +92,13 @@ class Postgres:
             sys.exit(done.stderr)
         return done.stdout.strip()
 
-    def commit(self, statements, request, path):
+    def commit(self, statements, payload, path):
         script = ["BEGIN;"]
         for sql, values in statements:
             for value in values:
                 sql = sql.replace("?", self.literal(value), 1)
             script.append(sql + ";")
-        put = f"windlass_enqueue('{JOB_TYPE}', {self.literal(request)})"
+        put = f"windlass_enqueue('{JOB_TYPE}', {self.literal(payload)})"
         script.append(f"UPDATE files SET job = {put} WHERE id = {self.literal(path)} RETURNING job;")
         script.append("COMMIT;")
         return self.script("\n".join(script)) or None

@@ -34,7 +34,7 @@ def called(function):
     return known
 
 
-def resolve(point):
+def resolve(point, file_id):
     """The relationships of a point, each once."""
     tree = ast.parse(textwrap.dedent(point["rawCode"]))
     found = set()
@@ -43,13 +43,13 @@ def resolve(point):
             found.update(("calls", name) for name in called(node.func))
         if isinstance(node, ast.ClassDef):
             found.update(("inherits", ast.unparse(base)) for base in node.bases)
-    return [{"point": point["id"], "kind": kind, "name": name, "file_id": point["fileId"]}
+    return [{"point": point["id"], "kind": kind, "name": name, "file_id": file_id}
             for kind, name in sorted(found)]
 
 
-def answer(item):
+def answer(item, file_id):
     try:
-        rows = resolve(item["record"])
+        rows = resolve(item["record"], file_id)
     except Exception as error:
         context = {"type": type(error).__name__, "trace": traceback.format_exc()}
         return {"key": item["key"], "error": {"message": str(error), "context": context}}
@@ -58,4 +58,6 @@ def answer(item):
 
 for line in sys.stdin:
     batch = json.loads(line)
-    print(json.dumps({"results": [answer(item) for item in batch["items"]]}), flush=True)
+    # The batch that is sent at the start has no items and no params.
+    file_id = batch["params"].get("fileId")
+    print(json.dumps({"results": [answer(item, file_id) for item in batch["items"]]}), flush=True)

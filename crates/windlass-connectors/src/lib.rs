@@ -78,7 +78,7 @@ pub use history::LedgerHistory;
 pub use inline_source::InlineSource;
 pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};
 pub use no_ledger::NoLedger;
-pub use outbox::{Outbox, OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
+pub use outbox::{Outbox, OutboxRow, OutboxType, Relayed, SubmitResult, Submitter, Waiting};
 pub use replicas::{ReplicaReader, Replicas};
 pub use row_count::RowCount;
 pub use scope::Scope;

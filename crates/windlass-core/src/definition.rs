@@ -116,6 +116,9 @@ pub struct Source {
     /// The field that must have the same value in all items of one request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+    /// Fields of a payload and the fields of the request that they stand for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rename: BTreeMap<String, String>,
     /// The key columns, or the key fields of an item; the primary key if empty.
     pub key: Vec<String>,
     /// A condition that restricts every job.
@@ -367,7 +370,7 @@ impl JobType {
         wrong.extend(message_key::problems(self));
         wrong.extend(self.fan_in_problems());
         let wrong = wrong.into_iter().map(|(field, detail)| (field.to_owned(), detail));
-        let wrong = wrong.chain(self.param_problems());
+        let wrong = wrong.chain(self.param_problems()).chain(self.rename_problems());
         problems.extend(wrong.map(|(field, detail)| self.problem(&field, detail)));
         problems
     }

@@ -109,29 +109,34 @@ pub fn key_of(item: &Json, fields: &[String]) -> Result<Key, (String, String)> {
     Ok(Key(parts.collect::<Result<_, _>>()?))
 }
 
-/// A unit of work makes one job: all its items, and none of another.
+/// A unit of work makes one job: all its items, and none of another. An item without the field belongs to the
+/// unit that the request names.
 fn is_one_unit(request: &Request, items: &[Json], unit: &str) -> Result<(), Problem> {
+    let named = request.params.get(unit).filter(|value| !value.is_null());
     let mut first = None;
     for (place, item) in items.iter().enumerate() {
-        let value = item.get(unit).filter(|value| !value.is_null());
-        let Some(value) = value else {
-            let detail = "is missing; all items of a request must have the same value";
-            return refuse(format!("items[{place}].{unit}"), detail);
+        let value = match item.get(unit).filter(|value| !value.is_null()) {
+            Some(value) => value,
+            None if named.is_some() => continue,
+            None => {
+                let detail = "is missing; all items of a request must have the same value";
+                return refuse(format!("items[{place}].{unit}"), detail);
+            }
         };
         match first {
-            None => first = Some(value),
-            Some(first) if first == value => {}
-            Some(first) => {
+            None => first = Some((place, value)),
+            Some((_, first)) if first == value => {}
+            Some((place_of_first, first)) => {
                 let detail = format!(
-                    "is {value}, but items[0].{unit} is {first}; all items of a request must have the same value"
+                    "is {value}, but items[{place_of_first}].{unit} is {first}; all items of a request must have the same value"
                 );
                 return refuse(format!("items[{place}].{unit}"), detail);
             }
         }
     }
-    match (request.params.get(unit), first) {
-        (Some(param), Some(first)) if param != first => {
-            let detail = format!("is {param}, but items[0].{unit} is {first}");
+    match (named, first) {
+        (Some(param), Some((place, first))) if param != first => {
+            let detail = format!("is {param}, but items[{place}].{unit} is {first}");
             refuse(format!("params.{unit}"), detail)
         }
         _ => Ok(()),
@@ -180,6 +185,8 @@ mod tests {
         let items =
             json!([{"id": "a", "fileId": 1}, {"id": 1, "fileId": 1}, {"id": "1", "fileId": 1}]);
         assert_eq!(refusal(POINTS, json!({"items": items, "params": {"fileId": 1}})), "none");
+        let items = json!([{"id": 1}, {"id": 2, "fileId": 1}]);
+        assert_eq!(refusal(POINTS, json!({"items": items, "params": {"fileId": 1}})), "none");
     }
 
     #[test]
@@ -212,6 +219,10 @@ mod tests {
                 "items[1].fileId: is 2, but items[0].fileId is 1",
             ),
             (json!({"items": [{"id": 1}]}), "items[0].fileId: is missing"),
+            (
+                json!({"items": [{"id": 1}, {"id": 2, "fileId": 2}], "params": {"fileId": 1}}),
+                "params.fileId: is 1, but items[1].fileId is 2",
+            ),
             (
                 json!({"items": [{"id": 1, "fileId": 1, "a": ["\0"]}]}),
                 "items[0]: contains the character",

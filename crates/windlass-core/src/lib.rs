@@ -24,6 +24,7 @@ mod message_key;
 pub mod outcome;
 pub mod pagination;
 pub mod params;
+pub mod payload;
 pub mod problem;
 pub mod queue;
 pub mod record;

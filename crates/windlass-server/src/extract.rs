@@ -20,6 +20,8 @@ use windlass_core::{Job, Problem};
 
 /// The request body: a JSON object.
 pub(crate) struct JsonBody<T>(pub(crate) T);
+/// The request of a job, or the payload of another program that the job type renames to one.
+pub(crate) struct JobRequest(pub(crate) windlass_core::Request);
 /// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
 /// The UUID in the path.
@@ -49,21 +51,55 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if !is_json(request.headers()) {
-            let detail = "the content-type must be application/json";
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-        }
-        let bytes = Bytes::from_request(request, state).await.map_err(read_error)?;
-        // PostgreSQL cannot store this character in a text.
-        if bytes.windows(6).any(|window| window == b"\\u0000") {
-            return Err(bad_request("the body", "contains \\u0000, which is not allowed"));
-        }
-        // serde would also accept an array with the fields in order.
-        if !bytes.trim_ascii_start().starts_with(b"{") {
-            return Err(bad_request("the body", "must be a JSON object"));
-        }
-        serde_json::from_slice(&bytes).map(JsonBody).map_err(|error| bad_request("the body", error))
+        parse_body(&object_bytes(request, state).await?).map(JsonBody)
     }
+}
+
+impl FromRequest<Arc<App>> for JobRequest {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
+        let bytes = object_bytes(request, app).await?;
+        let named: Named = parse_body(&bytes)?;
+        let job_type = named.job_type.as_ref().and_then(|name| app.engine.config().jobs.get(name));
+        // Only payloads lose the place of an error in the text.
+        match job_type.filter(|job_type| !job_type.source.rename.is_empty()) {
+            None => parse_body(&bytes).map(JobRequest),
+            some => {
+                let payload = parse_body(&bytes)?;
+                Ok(JobRequest(windlass_core::Request::from_payload(payload, some)?))
+            }
+        }
+    }
+}
+
+/// The job type of a request whose other fields are not known yet.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    job_type: Option<String>,
+}
+
+/// The body, if it may be a JSON object.
+async fn object_bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    if !is_json(request.headers()) {
+        let detail = "the content-type must be application/json";
+        return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    let bytes = Bytes::from_request(request, state).await.map_err(read_error)?;
+    // PostgreSQL cannot store this character in a text.
+    if bytes.windows(6).any(|window| window == b"\\u0000") {
+        return Err(bad_request("the body", "contains \\u0000, which is not allowed"));
+    }
+    // serde would also accept an array with the fields in order.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(bad_request("the body", "must be a JSON object"));
+    }
+    Ok(bytes)
+}
+
+fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(bytes).map_err(|error| bad_request("the body", error))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::new(store).connection("shop", database);
     let engine = Engine::builder(config).job(ship).connect().await?;
     // Creates the table and the function of the outbox.
-    engine.connection("shop")?.outbox().prepare().await?;
+    engine.prepare_outbox("shop").await?;
 
     // Rolled back: neither the order nor the job exists afterwards.
     let mut transaction = shop.transaction().await?;

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Config::new(format!("sqlite:{}", path("windlass.db"))).connection("shop", database);
     let engine = Engine::builder(config).job(ship).connect().await?;
     // Creates the table of the outbox.
-    engine.connection("shop")?.outbox().prepare().await?;
+    engine.prepare_outbox("shop").await?;
 
     // The transaction of the application. Rolled back, it would leave neither the order nor the job.
     let mut transaction = shop.transaction()?;

@@ -28,8 +28,8 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
         }
         connection.prepare().await?;
         println!("connection {name}: ledger is up to date");
-        if let Some(outbox) = outbox {
-            outbox.prepare().await?;
+        if outbox.is_some() {
+            engine.prepare_outbox(name).await?;
             println!("connection {name}: outbox is up to date");
         }
     }

@@ -3,12 +3,12 @@
 use super::config;
 use super::id::JobRef;
 use anyhow::{Context, Result, bail};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use windlass::{Engine, Identity, Request, Secret, Value};
-use windlass_core::OnFailed;
+use windlass_core::{JobType, OnFailed};
 
 /// The fields of a request.
 #[derive(clap::Args)]
@@ -30,6 +30,10 @@ pub(super) struct RequestArgs {
     /// `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "ids_file")]
     items_file: Option<PathBuf>,
+    /// The request as a JSON object, as the API accepts it; other flags replace its fields.
+    /// `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    request_file: Option<PathBuf>,
     /// A claim of the submitter, for job types with source.claims: --claim county=Kent
     #[arg(long, value_name = "NAME=A,B")]
     claim: Vec<String>,
@@ -69,7 +73,13 @@ impl RequestArgs {
             });
         }
         let config = config::config(config)?;
-        let declared = config.jobs.get(&self.job_type).map(|job_type| &job_type.params);
+        let job_type = config.jobs.get(&self.job_type);
+        let base = match &self.request_file {
+            Some(path) => read_request(path, &self.job_type, job_type)
+                .with_context(|| format!("--request-file {}", path.display()))?,
+            None => Request::new(&self.job_type),
+        };
+        let declared = job_type.map(|job_type| &job_type.params);
         let is_declared = |name: &String| declared.is_some_and(|params| params.contains_key(name));
         let mut filter = BTreeMap::new();
         for (name, values) in pairs(&self.filter, "--filter")? {
@@ -81,19 +91,20 @@ impl RequestArgs {
             let value = if is_declared(&name) { Json::from(text) } else { param(text) };
             (name, value)
         };
-        let params = params.into_iter().map(read).collect();
+        let mut all_params = base.params;
+        all_params.extend(params.into_iter().map(read));
         let request = Request {
-            filter: (!filter.is_empty()).then_some(filter),
-            params,
-            priority: self.priority,
-            idempotency_key: self.idempotency_key,
-            parallel_segments: self.parallel_segments,
-            max_items_per_segment: self.max_items_per_segment,
-            after: (!after.is_empty()).then_some(after),
-            on_failed: self.on_failed,
-            ids: self.ids_file.map(read_ids).transpose()?,
-            items: self.items_file.map(read_items).transpose()?,
-            ..Request::new(self.job_type)
+            job_type: self.job_type,
+            filter: (!filter.is_empty()).then_some(filter).or(base.filter),
+            params: all_params,
+            priority: self.priority.or(base.priority),
+            idempotency_key: self.idempotency_key.or(base.idempotency_key),
+            parallel_segments: self.parallel_segments.or(base.parallel_segments),
+            max_items_per_segment: self.max_items_per_segment.or(base.max_items_per_segment),
+            after: (!after.is_empty()).then_some(after).or(base.after),
+            on_failed: self.on_failed.or(base.on_failed),
+            ids: self.ids_file.map(read_ids).transpose()?.or(base.ids),
+            items: self.items_file.map(read_items).transpose()?.or(base.items),
         };
         let mut identity = Engine::local_identity();
         identity.token = token();
@@ -133,6 +144,18 @@ fn param(text: &str) -> Json {
         Ok(value @ (Json::Number(_) | Json::Bool(_))) => value,
         _ => Json::from(text),
     }
+}
+
+/// Reads a request, whose job type is the given one.
+fn read_request(path: &Path, name: &str, job_type: Option<&JobType>) -> Result<Request> {
+    let text = read_file(path)?;
+    let mut payload: Map<String, Json> =
+        serde_json::from_str(&text).context("must be a JSON object")?;
+    let given = payload.insert("jobType".to_owned(), Json::from(name));
+    if let Some(other) = given.filter(|given| given != name) {
+        bail!("is a request for {other}, not for {name}");
+    }
+    Ok(Request::from_payload(payload, job_type)?)
 }
 
 fn read_ids(path: PathBuf) -> Result<Vec<Json>> {

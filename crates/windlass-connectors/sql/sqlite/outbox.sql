@@ -49,12 +49,56 @@ CREATE TABLE IF NOT EXISTS windlass_outbox (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS windlass_outbox_due ON windlass_outbox (next_at, id);
 
--- An empty list of items makes no job.
-CREATE TRIGGER IF NOT EXISTS windlass_outbox_nothing BEFORE INSERT ON windlass_outbox
-WHEN CASE json_valid(NEW.request)
-    WHEN 1 THEN json_type(NEW.request, '$.items') = 'array'
-        AND json_array_length(NEW.request, '$.items') = 0
+-- What the triggers check of the requests of a job type. Windlass writes a row per job type of its configuration.
+CREATE TABLE IF NOT EXISTS windlass_outbox_types (
+    job_type TEXT NOT NULL PRIMARY KEY,
+    -- The field of the request that holds the items; NULL if its requests have none.
+    list     TEXT,
+    -- The field that must have the same value in all items of a request.
+    unit     TEXT
+) WITHOUT ROWID;
+
+-- Triggers of earlier versions.
+DROP TRIGGER IF EXISTS windlass_outbox_nothing;
+DROP TRIGGER IF EXISTS windlass_outbox_one_unit;
+
+-- A request whose list of items is empty or missing makes no job, and the insert returns no id. The row that is
+-- inserted instead tells the relay to log that. Its `next_at` is 1, so that it does not run the trigger again where
+-- triggers are recursive.
+CREATE TRIGGER windlass_outbox_nothing BEFORE INSERT ON windlass_outbox
+WHEN NEW.next_at <> 1 AND CASE json_valid(NEW.request)
+    WHEN 1 THEN coalesce(
+        (SELECT CASE coalesce(json_type(NEW.request, '$."' || list || '"'), json_type(NEW.request, '$.items'), 'null')
+                WHEN 'null' THEN 1
+                WHEN 'array' THEN coalesce(json_array_length(NEW.request, '$."' || list || '"'),
+                    json_array_length(NEW.request, '$.items')) = 0
+                ELSE 0 END
+         FROM windlass_outbox_types WHERE job_type = NEW.job_type AND list IS NOT NULL),
+        json_type(NEW.request, '$.items') = 'array' AND json_array_length(NEW.request, '$.items') = 0)
     ELSE 0 END
 BEGIN
+    INSERT INTO windlass_outbox (job_type, request, next_at) VALUES (NEW.job_type, NEW.request, 1);
     SELECT RAISE(IGNORE);
+END;
+
+-- All items belong to one unit, and to the one that the request names. The request is parsed a fixed number of times,
+-- not once per item.
+CREATE TRIGGER windlass_outbox_one_unit BEFORE INSERT ON windlass_outbox
+WHEN CASE json_valid(NEW.request)
+    WHEN 1 THEN 1 < (
+        SELECT count(*) FROM (
+            SELECT json_extract(item.value, '$."' || types.unit || '"') AS value
+            FROM windlass_outbox_types AS types,
+                json_each(NEW.request, CASE WHEN json_type(NEW.request, '$."' || types.list || '"') IS NULL
+                    THEN '$.items' ELSE '$."' || types.list || '"' END) AS item
+            WHERE types.job_type = NEW.job_type AND types.unit IS NOT NULL AND item.type = 'object'
+            UNION
+            SELECT coalesce(json_extract(NEW.request, '$.params."' || types.unit || '"'),
+                json_extract(NEW.request, '$."' || types.unit || '"'))
+            FROM windlass_outbox_types AS types
+            WHERE types.job_type = NEW.job_type AND types.unit IS NOT NULL
+        ) WHERE value IS NOT NULL)
+    ELSE 0 END
+BEGIN
+    SELECT RAISE(ABORT, 'items_have_different_units: all items of a request must have the same value in the field of source.unit');
 END;

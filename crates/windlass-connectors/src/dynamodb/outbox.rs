@@ -1,7 +1,7 @@
 //! DynamoDB has no outbox: its streams deliver changes instead.
 
 use super::DynamodbConnection;
-use crate::outbox::{Outbox, Relayed, Submitter, Waiting};
+use crate::outbox::{Outbox, OutboxType, Relayed, Submitter, Waiting};
 use crate::{ConnectorError, Result};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use windlass_core::problem::{Code, Problem};
 
 #[async_trait]
 impl Outbox for DynamodbConnection {
-    async fn prepare(&self) -> Result<()> {
+    async fn prepare(&self, _: &[OutboxType]) -> Result<()> {
         Err(not_supported())
     }
 

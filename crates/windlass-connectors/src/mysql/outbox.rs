@@ -4,7 +4,7 @@
 use super::row::{int, text, value};
 use super::{CATALOG_TIMEOUT, LEDGER_TIMEOUT, MysqlConnection, Transaction, finish, release};
 use crate::outbox::{
-    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+    DueRow, MAX_ROWS, Outbox, OutboxRow, OutboxType, RelayResults, Relayed, RowFailures, Waiting,
 };
 use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
@@ -21,7 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[async_trait]
 impl Outbox for MysqlConnection {
-    async fn prepare(&self) -> Result<()> {
+    /// Constraints cannot read another table, so the relay checks what depends on the job type.
+    async fn prepare(&self, _: &[OutboxType]) -> Result<()> {
         let mut transaction = self.read_tx(CATALOG_TIMEOUT).await?;
         let exists = has_table(&mut transaction).await;
         if release(transaction, exists).await? {
@@ -46,11 +47,6 @@ impl Outbox for MysqlConnection {
             let row = load(&mut transaction, due).await;
             // Another relay may have deleted it.
             let Some(row) = release(transaction, row).await? else { continue };
-            // An empty list of items makes no job. MySQL has no trigger that could skip the insert.
-            if has_no_items(&row.request) {
-                results.submitted.push(due.id);
-                continue;
-            }
             if results.record(due, submitter.submit(row).await).is_break() {
                 break;
             }
@@ -92,11 +88,6 @@ async fn load(transaction: &mut Transaction, due: &DueRow) -> Result<Option<Outb
     let Some(row) = rows.first() else { return Ok(None) };
     let (job_type, request) = (text(row, 0)?, text(row, 1)?);
     Ok(Some(OutboxRow { id: due.id, job_type, request, error: due.error.clone() }))
-}
-
-fn has_no_items(request: &str) -> bool {
-    let request: serde_json::Value = serde_json::from_str(request).unwrap_or_default();
-    request["items"].as_array().is_some_and(Vec::is_empty)
 }
 
 impl MysqlConnection {

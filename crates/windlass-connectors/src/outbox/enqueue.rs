@@ -9,8 +9,8 @@ use tokio_postgres::types::Type;
 use windlass_core::{Identity, JobId, Problem, Request};
 
 /// Inserts a request into the outbox, in a transaction of the application: it becomes a job if the
-/// transaction is committed. Returns the id of the future job, or `None` if the list of items is empty,
-/// which makes no job.
+/// transaction is committed. Returns the id of the future job, or `None` if the list of items is empty:
+/// then there is no job, and the relay logs a warning.
 ///
 /// The identity names the submitter and the claims by which the job type filters.
 ///
@@ -55,7 +55,7 @@ pub trait Enqueue {
     where
         Self: 'a;
     /// Inserts the entry. Called by [`enqueue`].
-    fn put(&mut self, entry: Result<Option<Entry>, Problem>) -> Self::Enqueued<'_>;
+    fn put(&mut self, entry: Result<Entry, Problem>) -> Self::Enqueued<'_>;
 }
 
 /// A request in the format of the outbox.
@@ -83,11 +83,7 @@ pub enum EnqueueError {
 }
 
 impl Entry {
-    /// `None` when there is nothing to do.
-    fn new(request: &Request, identity: &Identity) -> Result<Option<Entry>, Problem> {
-        if request.items.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(None);
-        }
+    fn new(request: &Request, identity: &Identity) -> Result<Entry, Problem> {
         request.check_size()?;
         let mut json = serde_json::to_value(request).unwrap_or_default();
         if let Some(fields) = json.as_object_mut() {
@@ -99,7 +95,7 @@ impl Entry {
                 fields.insert("submittedBy".to_owned(), json!(identity.name));
             }
         }
-        Ok(Some(Entry { job_type: request.job_type.clone(), request: json.to_string() }))
+        Ok(Entry { job_type: request.job_type.clone(), request: json.to_string() })
     }
 }
 
@@ -110,9 +106,9 @@ impl Enqueue for tokio_postgres::Transaction<'_> {
     where
         Self: 'a;
 
-    fn put(&mut self, entry: Result<Option<Entry>, Problem>) -> Self::Enqueued<'_> {
+    fn put(&mut self, entry: Result<Entry, Problem>) -> Self::Enqueued<'_> {
         Box::pin(async move {
-            let Some(Entry { job_type, request }) = entry? else { return Ok(None) };
+            let Entry { job_type, request } = entry?;
             let sql = include_str!("../../sql/postgres/enqueue.sql");
             // Given types avoid a prepared statement, which a pooler might lose.
             let rows =
@@ -129,8 +125,8 @@ impl Enqueue for rusqlite::Transaction<'_> {
     where
         Self: 'a;
 
-    fn put(&mut self, entry: Result<Option<Entry>, Problem>) -> Self::Enqueued<'_> {
-        let Some(Entry { job_type, request }) = entry? else { return Ok(None) };
+    fn put(&mut self, entry: Result<Entry, Problem>) -> Self::Enqueued<'_> {
+        let Entry { job_type, request } = entry?;
         let sql = include_str!("../../sql/sqlite/enqueue.sql");
         let id: Option<String> =
             self.query_row(sql, [job_type, request], |row| row.get(0)).optional()?;

@@ -11,13 +11,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::time::Duration;
-use windlass_core::JobId;
+use windlass_core::{JobId, JobType};
 
 /// The outbox of a database, for the relay and for inspection.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Creates the table and the function that applications call, where they are missing.
-    async fn prepare(&self) -> Result<()>;
+    /// Creates the tables and the function that applications call, where they are missing, and records what
+    /// is checked before the application commits.
+    async fn prepare(&self, types: &[OutboxType]) -> Result<()>;
     /// The statements that [`Outbox::prepare`] runs, with the necessary privileges.
     fn ddl(&self) -> &'static str;
     /// Submits the due rows, oldest first, and deletes those that became jobs. A row that was submitted
@@ -27,6 +28,43 @@ pub trait Outbox: Send + Sync {
     async fn waiting(&self, limit: u32) -> Result<Option<Vec<Waiting>>>;
     /// Waits until there may be new rows, at most for this long.
     async fn changed(&self, timeout: Duration);
+}
+
+/// What the outbox of a database checks of the requests of a job type, in the application's transaction. What
+/// a database cannot check, the relay does.
+///
+/// ```
+/// use serde_json::json;
+/// use windlass_connectors::OutboxType;
+/// use windlass_core::JobType;
+///
+/// let job_type = JobType::from_json("RESOLVE", json!({
+///     "source": {"connection": "app", "items": true, "key": ["id"], "unit": "fileId"},
+///     "step": {"command": ["resolve"]},
+/// }))?;
+/// let checked = OutboxType::of(&job_type);
+/// assert_eq!((checked.list.as_deref(), checked.unit.as_deref()), (Some("items"), Some("fileId")));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutboxType {
+    /// The job type.
+    pub job_type: String,
+    /// The field of a request that holds the items, if its requests have any.
+    pub list: Option<String>,
+    /// The field that must have the same value in all items of a request.
+    pub unit: Option<String>,
+}
+
+impl OutboxType {
+    /// What is checked of the requests of this job type.
+    pub fn of(job_type: &JobType) -> OutboxType {
+        let list = job_type.source.items.then(|| job_type.items_field().to_owned());
+        // SQLite has no way to write a quote in the path to a JSON field.
+        let unit = job_type.source.unit.clone().filter(|unit| !unit.contains('"'));
+        OutboxType { job_type: job_type.name.clone(), list, unit }
+    }
 }
 
 /// Submits requests for the relay.
@@ -52,7 +90,7 @@ pub struct OutboxRow {
 /// The result of submitting a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitResult {
-    /// The request became a job.
+    /// The request became a job, or needs none because it has no items.
     Submitted,
     /// The request is invalid as things are.
     Refused(String),
@@ -71,7 +109,7 @@ pub enum SubmitResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Relayed {
-    /// Rows that became jobs.
+    /// Rows that became jobs, or had no items, and were deleted.
     pub submitted: u64,
     /// Rows that were refused and stay in the outbox.
     pub refused: u64,

@@ -3,7 +3,7 @@
 use super::row::get;
 use super::{LEDGER_SETTINGS, PostgresConnection, finish, release};
 use crate::outbox::{
-    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+    DueRow, MAX_ROWS, Outbox, OutboxRow, OutboxType, RelayResults, Relayed, RowFailures, Waiting,
 };
 use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
@@ -17,22 +17,24 @@ const OUTBOX: &str = include_str!("../../sql/postgres/outbox.sql");
 
 #[async_trait]
 impl Outbox for PostgresConnection {
-    async fn prepare(&self) -> Result<()> {
+    async fn prepare(&self, types: &[OutboxType]) -> Result<()> {
         let transaction = self.ledger_tx().await?;
         let exists = is_created(&transaction).await;
-        if release(transaction, exists).await? {
-            return Ok(());
-        }
-        match super::fence::create(self, OUTBOX).await {
-            Err(error) if !error.is_retryable() => {
-                let detail = format!(
-                    "the outbox's table and function are missing and cannot be created: {error}; \
-                     run `windlass migrate --print` and have them created"
-                );
-                Err(Problem::new(Code::Ledger, detail).into())
+        if !release(transaction, exists).await? {
+            match super::fence::create(self, OUTBOX).await {
+                Err(error) if !error.is_retryable() => {
+                    let detail = format!(
+                        "the outbox's tables and function are missing or of an earlier version, and cannot be \
+                         created: {error}; run `windlass migrate --print` and have them created"
+                    );
+                    return Err(Problem::new(Code::Ledger, detail).into());
+                }
+                outcome => outcome?,
             }
-            outcome => outcome,
         }
+        let transaction = self.ledger_tx().await?;
+        let recorded = record_types(&transaction, types).await;
+        finish(transaction, recorded).await
     }
 
     fn ddl(&self) -> &'static str {
@@ -138,6 +140,20 @@ async fn in_savepoint(
     Ok(done.map(drop).map_err(ConnectorError::from))
 }
 
+/// Records what `windlass_enqueue` checks.
+async fn record_types(transaction: &Transaction, types: &[OutboxType]) -> Result<()> {
+    let names: Vec<&str> = types.iter().map(|checked| checked.job_type.as_str()).collect();
+    let lists: Vec<Option<&str>> = types.iter().map(|checked| checked.list.as_deref()).collect();
+    let units: Vec<Option<&str>> = types.iter().map(|checked| checked.unit.as_deref()).collect();
+    let params = [
+        Param::Texts(names.into_iter().map(Some).collect()),
+        Param::Texts(lists),
+        Param::Texts(units),
+    ];
+    transaction.execute(include_str!("../../sql/postgres/outbox_types.sql"), &params).await?;
+    Ok(())
+}
+
 async fn has_table(transaction: &Transaction) -> Result<bool> {
     let sql = "SELECT to_regclass('windlass_outbox') IS NOT NULL";
     get(&transaction.query_one(sql, &[]).await?, 0)
@@ -149,5 +165,7 @@ async fn is_created(transaction: &Transaction) -> Result<bool> {
                WHERE oid = to_regprocedure('windlass_enqueue(text, jsonb)') \
                AND proconfig = ARRAY['search_path=pg_catalog, pg_temp'])";
     let function = get(&transaction.query_one(sql, &[]).await?, 0)?;
-    Ok(function && has_table(transaction).await?)
+    let sql = "SELECT to_regclass('windlass_outbox_types') IS NOT NULL";
+    let types = get(&transaction.query_one(sql, &[]).await?, 0)?;
+    Ok(function && types && has_table(transaction).await?)
 }

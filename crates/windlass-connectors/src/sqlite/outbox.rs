@@ -3,7 +3,7 @@
 
 use super::{SqliteConnection, failed};
 use crate::outbox::{
-    DueRow, MAX_ROWS, Outbox, OutboxRow, RelayResults, Relayed, RowFailures, Waiting,
+    DueRow, MAX_ROWS, Outbox, OutboxRow, OutboxType, RelayResults, Relayed, RowFailures, Waiting,
 };
 use crate::{ConnectorError, Result, Submitter};
 use async_trait::async_trait;
@@ -21,11 +21,19 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[async_trait]
 impl Outbox for SqliteConnection {
-    async fn prepare(&self) -> Result<()> {
-        if self.read(has_table).await? {
-            return Ok(());
+    async fn prepare(&self, types: &[OutboxType]) -> Result<()> {
+        if !self.read(is_created).await? {
+            self.write(|transaction| transaction.execute_batch(OUTBOX).map_err(failed)).await?;
         }
-        self.write(|transaction| transaction.execute_batch(OUTBOX).map_err(failed)).await
+        let mut types = types.to_vec();
+        self.write(move |transaction| {
+            let sql = include_str!("../../sql/sqlite/outbox_types.sql");
+            for OutboxType { job_type, list, unit } in types.drain(..) {
+                transaction.execute(sql, params![job_type, list, unit]).map_err(failed)?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     fn ddl(&self) -> &'static str {
@@ -88,6 +96,13 @@ fn has_table(connection: &Connection) -> Result<bool> {
     // By a query, since the library's own check may use an outdated schema.
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'windlass_outbox')";
     connection.query_row(sql, [], |row| row.get(0)).map_err(failed)
+}
+
+fn is_created(connection: &Connection) -> Result<bool> {
+    let sql = "SELECT count(*) = 2 FROM sqlite_master \
+               WHERE name IN ('windlass_outbox_types', 'windlass_outbox_one_unit')";
+    let checks: bool = connection.query_row(sql, [], |row| row.get(0)).map_err(failed)?;
+    Ok(checks && has_table(connection)?)
 }
 
 fn due(connection: &Connection) -> Result<Vec<DueRow>> {

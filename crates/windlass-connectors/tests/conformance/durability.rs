@@ -120,7 +120,7 @@ async fn confirmed_writes_are_flushed() {
     )
     .await;
 
-    log.durable("make the outbox", data.outbox().prepare()).await;
+    log.durable("make the outbox", data.outbox().prepare(&[])).await;
     for job_type in ["GOOD", "BAD"] {
         database.run(&format!("SELECT windlass_enqueue('{job_type}', '{{}}')")).await;
     }

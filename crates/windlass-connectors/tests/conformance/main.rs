@@ -17,6 +17,7 @@ mod key_checks;
 mod keys;
 mod mariadb;
 mod marking;
+mod outbox_privileges;
 mod outboxes;
 mod quoting;
 mod reading;

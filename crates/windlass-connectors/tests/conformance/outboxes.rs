@@ -6,12 +6,14 @@ use serde_json::{Value as Json, json};
 use std::sync::Mutex;
 use std::time::Duration;
 use windlass_connectors::outbox::{EnqueueError, enqueue};
-use windlass_connectors::{OutboxRow, SubmitResult, Submitter};
-use windlass_core::{Claims, Identity, JobId, Request, Value};
+use windlass_connectors::{OutboxRow, OutboxType, SubmitResult, Submitter};
+use windlass_core::{Claims, Identity, JobId, JobType, Request, Value};
 
 on_every_backend!(
     only_committed_requests_are_relayed_and_only_once,
     an_empty_list_of_items_makes_no_job,
+    a_missing_or_empty_list_under_its_own_name_makes_no_job,
+    items_of_two_units_are_refused_in_the_transaction,
     invalid_requests_are_refused_in_the_transaction,
     a_refused_row_keeps_its_error_and_does_not_block_others,
     an_overflowing_number_of_attempts_does_not_block_other_rows,
@@ -97,13 +99,13 @@ async fn put(
     Ok(ids)
 }
 
-async fn prepared(db: &Db) {
-    db.data.outbox().prepare().await.unwrap();
+pub(crate) async fn prepared(db: &Db) {
+    db.data.outbox().prepare(&[]).await.unwrap();
     // Every process does this at its start.
-    db.data.outbox().prepare().await.unwrap();
+    db.data.outbox().prepare(&[]).await.unwrap();
 }
 
-async fn rows(db: &Db) -> i64 {
+pub(crate) async fn rows(db: &Db) -> i64 {
     db.number("SELECT count(*) FROM windlass_outbox").await
 }
 
@@ -146,27 +148,116 @@ async fn only_committed_requests_are_relayed_and_only_once(db: Db) {
     assert_eq!(again.ids().len(), 0);
 }
 
+/// The application is given no id. The row stays for the relay, which logs it.
 async fn an_empty_list_of_items_makes_no_job(db: Db) {
     prepared(&db).await;
     let request = Request { items: Some(Vec::new()), ..Request::new("J") };
     assert_eq!(put(&db, &[request], true).await.unwrap(), [None]);
-    // The same with plain SQL.
-    let (function, insert) = (
-        "SELECT windlass_enqueue('J', '{\"items\": []}') IS NULL",
-        "INSERT INTO windlass_outbox (job_type, request) VALUES ('J', '{\"items\": []}') RETURNING id",
-    );
-    if !db.is_postgres() && !db.is_sqlite() {
-        // On MariaDB the relay skips it.
-        assert_eq!(rows(&db).await, 1);
-        let door = Memory::default();
-        assert_eq!(db.data.outbox().relay(&door).await.unwrap().refused, 0);
-        assert_eq!((door.ids().len(), rows(&db).await), (0, 0));
-        return;
-    }
-    let answer = db.rows(db.pick(function, insert, "")).await;
-    assert_eq!(answer.len(), if db.is_postgres() { 1 } else { 0 }, "{answer:?}");
-    assert!(!db.is_postgres() || answer[0][0] == "t", "{answer:?}");
+    has_no_id(&db, "J", "{\"items\": []}").await;
+    assert_eq!(rows(&db).await, 2);
+    let door = Memory::default();
+    assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 2);
+    let given = door.given.lock().unwrap();
+    let lists = given.iter().map(|given| serde_json::from_str::<Json>(&given.request).unwrap());
+    assert!(lists.into_iter().all(|request| request["items"] == json!([])));
     assert_eq!(rows(&db).await, 0);
+}
+
+/// Asserts that plain SQL returns no id for this request.
+async fn has_no_id(db: &Db, job_type: &str, request: &str) {
+    let function = format!("SELECT windlass_enqueue('{job_type}', '{request}') IS NULL");
+    let insert = format!(
+        "INSERT INTO windlass_outbox (job_type, request) VALUES ('{job_type}', '{request}')"
+    );
+    // MariaDB cannot replace a row, so its insert has an id.
+    let returning = format!("{insert} RETURNING id");
+    if !db.is_postgres() && !db.is_sqlite() {
+        return db.run(&insert).await;
+    }
+    let answer = db.rows(db.pick(&function, &returning, "")).await;
+    assert_eq!(answer.len(), if db.is_postgres() { 1 } else { 0 }, "{request}: {answer:?}");
+    assert!(!db.is_postgres() || answer[0][0] == "t", "{request}: {answer:?}");
+}
+
+/// A job type whose items have another name in its payloads.
+fn pois() -> JobType {
+    let definition = json!({"source": {"connection": "app", "items": true, "key": ["id"],
+        "unit": "fileId", "rename": {"pois": "items"}}, "step": {"command": ["resolve"]}});
+    JobType::from_json("POIS", definition).unwrap()
+}
+
+async fn a_missing_or_empty_list_under_its_own_name_makes_no_job(db: Db) {
+    let table = json!({"source": {"connection": "app", "table": "t"}, "step": {"refresh": true}});
+    let table = JobType::from_json("TABLE", table).unwrap();
+    let types = [OutboxType::of(&pois()), OutboxType::of(&table)];
+    // The tables of an earlier version are completed.
+    prepared(&db).await;
+    for _ in 0..2 {
+        db.data.outbox().prepare(&types).await.unwrap();
+    }
+    let empty =
+        ["{\"pois\": []}", "{\"pois\": null}", "{}", "{\"items\": []}", "{\"fileId\": \"a\"}"];
+    for request in empty {
+        has_no_id(&db, "POIS", request).await;
+    }
+    assert_eq!(rows(&db).await, empty.len() as i64);
+    db.run("DELETE FROM windlass_outbox").await;
+    // A request for a table has no list, and is one for all its records.
+    let client = put(&db, &[Request::new("TABLE")], true).await.unwrap();
+    assert!(client[0].is_some());
+    // So is one for a job type that is not known here.
+    assert!(put(&db, &[Request::new("OTHER")], true).await.unwrap()[0].is_some());
+}
+
+/// Where the database can read the job type's unit, before the application commits.
+async fn items_of_two_units_are_refused_in_the_transaction(db: Db) {
+    db.data.outbox().prepare(&[OutboxType::of(&pois())]).await.unwrap();
+    let mixed = [
+        (
+            r#"{"pois": [{"id": 1, "fileId": "a"}, {"id": 2}, {"id": 3, "fileId": "b"}]}"#,
+            r#"pois[2].fileId is "b", but pois[0].fileId is "a""#,
+        ),
+        (r#"{"fileId": "a", "pois": [{"id": 1, "fileId": "b"}]}"#, r#"but fileId is "a""#),
+        (
+            r#"{"params": {"fileId": "a"}, "items": [{"id": 1, "fileId": "b"}]}"#,
+            r#"items[0].fileId is "b", but fileId is "a""#,
+        ),
+        (
+            r#"{"pois": [{"id": 1, "fileId": 1}, {"id": 2, "fileId": "1"}]}"#,
+            "but pois[0].fileId is 1",
+        ),
+    ];
+    for (request, postgres) in mixed {
+        if !db.is_postgres() && !db.is_sqlite() {
+            // The relay refuses it.
+            continue;
+        }
+        let message = db.refusal("POIS", request).await;
+        let expected = db.pick(postgres, "items_have_different_units", "");
+        assert!(message.contains(expected), "{request}: {message}");
+    }
+    for (request, postgres, constraint) in [
+        ("{\"pois\": [7]}", "pois[0] is no JSON object", ""),
+        ("{\"pois\": 7}", "pois is no list", ""),
+    ] {
+        if !db.pick(postgres, constraint, constraint).is_empty() {
+            let message = db.refusal("POIS", request).await;
+            assert!(message.contains(postgres), "{request}: {message}");
+        }
+    }
+    assert_eq!(rows(&db).await, 0);
+    let one = |n: i64| {
+        let items = vec![json!({"id": n, "fileId": "a"}), json!({"id": n + 1})];
+        Request::new("POIS").with_param("fileId", "a").with_items(items)
+    };
+    assert!(put(&db, &[one(1), one(2)], true).await.unwrap().iter().all(Option::is_some));
+    // The unit of a job type changes with its definition.
+    let mut other = pois();
+    other.source.unit = None;
+    db.data.outbox().prepare(&[OutboxType::of(&other)]).await.unwrap();
+    let items = vec![json!({"id": 1, "fileId": "a"}), json!({"id": 2, "fileId": "b"})];
+    let both = Request::new("POIS").with_items(items);
+    assert!(put(&db, &[both], true).await.unwrap()[0].is_some());
 }
 
 async fn invalid_requests_are_refused_in_the_transaction(db: Db) {
@@ -356,126 +447,4 @@ async fn a_commit_on_postgresql_wakes_the_relay() {
     woken().await.unwrap();
     put(&db, &[Request::new("J")], true).await.unwrap();
     woken().await.unwrap();
-}
-
-/// The application may only call the function.
-#[tokio::test]
-async fn an_application_needs_no_privilege_on_the_table() {
-    let db = Db::postgres().await;
-    prepared(&db).await;
-    let role = format!("app_{}", uuid::Uuid::now_v7().simple());
-    db.run(&format!("CREATE ROLE {role}")).await;
-    let client = db.database().client().await;
-    let call = "SELECT windlass_enqueue('J', '{}')";
-    client.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
-    let refused = |error: tokio_postgres::Error| error.as_db_error().unwrap().message().to_owned();
-    let message = refused(client.batch_execute(call).await.unwrap_err());
-    assert!(message.contains("permission denied for function"), "{message}");
-    db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {role}")).await;
-    client.batch_execute(call).await.unwrap();
-    // A table of the caller does not take precedence.
-    client
-        .batch_execute("CREATE TEMP TABLE windlass_outbox (id uuid, job_type text, request jsonb)")
-        .await
-        .unwrap();
-    client.batch_execute(call).await.unwrap();
-    client.batch_execute("DROP TABLE pg_temp.windlass_outbox").await.unwrap();
-    assert_eq!(rows(&db).await, 2);
-    for sql in ["SELECT * FROM windlass_outbox", "DELETE FROM windlass_outbox"] {
-        let message = refused(client.batch_execute(sql).await.unwrap_err());
-        assert!(message.contains("permission denied for table"), "{sql}: {message}");
-    }
-    db.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
-}
-
-/// A role with CREATE on a schema adds operators, functions and a table. None of them runs with the privileges of the
-/// function's owner.
-#[tokio::test]
-async fn objects_of_other_roles_are_not_used_by_windlass_enqueue() {
-    let db = Db::postgres().await;
-    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
-    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
-    prepared(&db).await;
-    db.run(&format!("GRANT EXECUTE ON FUNCTION windlass_enqueue(text, jsonb) TO {mallory}")).await;
-    let attacker = db.database().client().await;
-    attacker.batch_execute(&format!("SET ROLE {mallory}")).await.unwrap();
-    attacker
-        .batch_execute(
-            "CREATE TABLE public.ran (by_user text);
-             GRANT ALL ON public.ran TO PUBLIC;
-             CREATE FUNCTION public.note() RETURNS boolean LANGUAGE sql AS
-                 $$ INSERT INTO public.ran VALUES (current_user); SELECT true $$;",
-        )
-        .await
-        .unwrap();
-    // Better matches for the function's calls than those of pg_catalog.
-    let planted = [
-        (
-            "operator <> (text, unknown)",
-            "CREATE FUNCTION public.ne(text, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.<> (LEFTARG = text, RIGHTARG = varchar, FUNCTION = public.ne)",
-        ),
-        (
-            "operator + (bigint, integer)",
-            "CREATE FUNCTION public.plus(bigint, integer) RETURNS bigint LANGUAGE sql AS $$ SELECT 1::bigint WHERE public.note() $$; CREATE OPERATOR public.+ (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.plus)",
-        ),
-        (
-            "operator || (text, bigint)",
-            "CREATE FUNCTION public.cat(text, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$; CREATE OPERATOR public.|| (LEFTARG = text, RIGHTARG = bigint, FUNCTION = public.cat)",
-        ),
-        (
-            "operator * (numeric, integer)",
-            "CREATE FUNCTION public.times(numeric, integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 1::numeric WHERE public.note() $$; CREATE OPERATOR public.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = public.times)",
-        ),
-        (
-            "operator ? (jsonb, varchar)",
-            "CREATE FUNCTION public.has(jsonb, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT public.note() $$; CREATE OPERATOR public.? (LEFTARG = jsonb, RIGHTARG = varchar, FUNCTION = public.has)",
-        ),
-        (
-            "function lpad(text, integer, varchar)",
-            "CREATE FUNCTION public.lpad(text, integer, varchar) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
-        ),
-        (
-            "function to_hex(numeric)",
-            "CREATE FUNCTION public.to_hex(numeric) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
-        ),
-        (
-            "function format(text, bigint, bigint)",
-            "CREATE FUNCTION public.format(text, bigint, bigint) RETURNS text LANGUAGE sql AS $$ SELECT 'x' WHERE public.note() $$",
-        ),
-        (
-            "function octet_length(varchar)",
-            "CREATE FUNCTION public.octet_length(varchar) RETURNS integer LANGUAGE sql AS $$ SELECT 1 WHERE public.note() $$",
-        ),
-    ];
-    for (what, sql) in &planted {
-        attacker.batch_execute(sql).await.unwrap_or_else(|error| panic!("{what}: {error:?}"));
-    }
-    attacker.batch_execute("SET search_path = public, pg_catalog").await.unwrap();
-    for request in ["{}", r#"{"items": [{"id": 1}]}"#] {
-        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
-        attacker.batch_execute(&call).await.unwrap();
-    }
-    for request in ["[]", r#"{"items": [1]}"#, r#"{"jobType": "K"}"#] {
-        let call = format!("SELECT public.windlass_enqueue('J', '{request}')");
-        attacker.batch_execute(&call).await.unwrap_err();
-    }
-    assert_eq!(db.number("SELECT count(*) FROM public.ran").await, 0);
-    assert_eq!(rows(&db).await, 2);
-    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
-}
-
-/// A trigger of a table that another role created before would run with the privileges of the function's owner.
-#[tokio::test]
-async fn a_table_created_by_another_role_is_not_used() {
-    let db = Db::postgres().await;
-    let mallory = format!("mallory_{}", uuid::Uuid::now_v7().simple());
-    db.run(&format!("CREATE ROLE {mallory}; GRANT CREATE ON SCHEMA public TO {mallory}")).await;
-    db.run(&format!(
-        "SET ROLE {mallory}; CREATE TABLE windlass_outbox (id uuid, job_type text, request jsonb, \
-         created_at timestamptz, attempts integer, error text, next_at timestamptz); RESET ROLE"
-    ))
-    .await;
-    let error = db.data.outbox().prepare().await.unwrap_err().to_string();
-    assert!(error.contains("belongs to another role"), "{error}");
-    db.run(&format!("DROP OWNED BY {mallory}; DROP ROLE {mallory}")).await;
 }

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
-use windlass_connectors::{OutboxRow, Relayed, SubmitResult, Submitter, Waiting};
+use windlass_connectors::{OutboxRow, OutboxType, Relayed, SubmitResult, Submitter, Waiting};
 use windlass_core::claims::UNRESTRICTED;
 use windlass_core::problem::Code;
-use windlass_core::{Claims, Identity, Problem, Request, Value};
+use windlass_core::{Claims, Identity, JobType, Problem, Request, Value};
 use windlass_drivers::ErrorClass;
 use windlass_store::StoreError;
 
@@ -46,6 +46,16 @@ impl Engine {
         connections.filter(|(_, connection)| connection.outbox).map(|(name, _)| name.as_str())
     }
 
+    /// Creates the outbox of a connection, where it is missing, and records what it checks of the requests of
+    /// each job type before the application commits.
+    ///
+    /// # Errors
+    /// The connection is unknown, or its database fails or refuses.
+    pub async fn prepare_outbox(&self, connection: &str) -> Result<()> {
+        let types: Vec<OutboxType> = self.config().jobs.values().map(OutboxType::of).collect();
+        Ok(self.connection(connection)?.outbox().prepare(&types).await?)
+    }
+
     /// Submits one batch of due rows of an outbox.
     ///
     /// # Errors
@@ -68,7 +78,7 @@ impl Engine {
         loop {
             let round = async {
                 if !prepared {
-                    self.connection(name)?.outbox().prepare().await?;
+                    self.prepare_outbox(name).await?;
                     prepared = true;
                 }
                 self.relay(name).await
@@ -107,7 +117,15 @@ impl Engine {
 impl Submitter for Engine {
     async fn submit(&self, row: OutboxRow) -> SubmitResult {
         let (id, last_error) = (row.id, row.error.clone());
-        let submitted = match parse_row(row) {
+        let job_type = self.config().jobs.get(&row.job_type);
+        let submitted = match parse_row(row, job_type) {
+            Ok((request, identity)) if has_no_items(&request, job_type) => {
+                let (job_type, submitted_by) = (&request.job_type, &identity.name);
+                let params = serde_json::to_string(&request.params).unwrap_or_default();
+                tracing::warn!(%id, job_type, submitted_by, params,
+                    "outbox request has no items; it is deleted and there is no job");
+                return SubmitResult::Submitted;
+            }
             Ok((request, identity)) => self.submit_as(id, request, identity).await,
             Err(problem) => Err(problem.into()),
         };
@@ -142,8 +160,19 @@ fn is_store_unavailable(error: &EngineError) -> bool {
     }
 }
 
+/// Whether there is nothing to do. Without items, a job type that reads a table would process all of it.
+fn has_no_items(request: &Request, job_type: Option<&JobType>) -> bool {
+    match &request.items {
+        Some(items) => items.is_empty(),
+        None => job_type.is_some_and(|job_type| job_type.source.items),
+    }
+}
+
 /// The request of a row and its submitter.
-fn parse_row(row: OutboxRow) -> std::result::Result<(Request, Identity), Problem> {
+fn parse_row(
+    row: OutboxRow,
+    job_type: Option<&JobType>,
+) -> std::result::Result<(Request, Identity), Problem> {
     let wrong = |field: &str, detail: String| Problem::field(Code::Request, field, detail);
     let mut fields: Map<String, Json> = serde_json::from_str(&row.request)
         .map_err(|error| wrong("request", format!("must be a JSON object: {error}")))?;
@@ -161,8 +190,7 @@ fn parse_row(row: OutboxRow) -> std::result::Result<(Request, Identity), Problem
             "must not be in the request; it has its own column".to_owned(),
         ));
     }
-    let request = serde_json::from_value(Json::Object(fields))
-        .map_err(|error| wrong("request", error.to_string()))?;
+    let request = Request::from_payload(fields, job_type)?;
     Ok((request, Identity { name, claims, ..Identity::default() }))
 }
 
@@ -196,7 +224,7 @@ mod tests {
     fn parse(request: &str) -> std::result::Result<(Request, Identity), String> {
         let (id, job_type) = (JobId::nil(), "J".to_owned());
         let row = OutboxRow { id, job_type, request: request.to_owned(), error: None };
-        parse_row(row).map_err(|problem| problem.to_string())
+        parse_row(row, None).map_err(|problem| problem.to_string())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::layout::{LiveUpdates, PageContext, Section, empty_state, job_type_pat
 use super::request_form::{RUN, request};
 use crate::App;
 use crate::auth::{Caller, Submitter};
-use crate::extract::{JsonBody, PathName};
+use crate::extract::{JobRequest, JsonBody, PathName};
 use crate::problem::ApiResult;
 use crate::routes::jobs;
 use axum::Form;
@@ -30,8 +30,8 @@ pub(super) async fn run(
     app.check_job_type(&caller.0, &name)?;
     let viewer = caller.0.clone();
     let submit = async {
-        let request = body(request(&name, &fields)?)?;
-        let submitted = jobs::submit(caller, State(app.0.clone()), request).await?;
+        let JsonBody(request) = body(request(&name, &fields)?)?;
+        let submitted = jobs::submit(caller, State(app.0.clone()), JobRequest(request)).await?;
         let location = submitted.headers().get(LOCATION).and_then(|path| path.to_str().ok());
         let path = location.and_then(|path| path.strip_prefix("/api/v1")).unwrap_or("/jobs");
         ApiResult::Ok(Redirect::to(path))

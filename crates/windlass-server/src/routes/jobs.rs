@@ -3,7 +3,7 @@
 use super::page::{limit, page};
 use crate::App;
 use crate::auth::{Caller, Submitter, Viewer};
-use crate::extract::{JsonBody, NoSuchJob, PathId, Query, VisibleJob};
+use crate::extract::{JobRequest, NoSuchJob, PathId, Query, VisibleJob};
 use crate::problem::{ApiError, ApiResult};
 use axum::Json;
 use axum::extract::{OriginalUri, State};
@@ -55,7 +55,8 @@ pub(crate) async fn list(
 
 /// Submit a job
 ///
-/// Repeating a request with the same `idempotencyKey` returns the same job.
+/// Repeating a request with the same `idempotencyKey` returns the same job. A job type with `source.rename`
+/// also accepts the payloads that it describes.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = Request, responses(
     (status = 201, description = "A new job", body = Job,
         headers(("location" = String, description = "The URL of the job"))),
@@ -66,7 +67,7 @@ pub(crate) async fn list(
 pub(crate) async fn submit(
     Submitter(caller): Submitter,
     State(app): State<Arc<App>>,
-    JsonBody(mut request): JsonBody<Request>,
+    JobRequest(mut request): JobRequest,
 ) -> ApiResult<Response> {
     check_request(&app, &caller, &mut request).await?;
     let submitted = app.engine.submit(request, caller.identity()).await?;

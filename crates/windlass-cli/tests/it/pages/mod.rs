@@ -46,6 +46,8 @@ async fn the_commands_of_the_visits_example_work() {
 async fn the_commands_of_the_relationships_example_work() {
     let files = [
         "analyse.py",
+        "failed_pois.py",
+        "failed_pois.sql",
         "resolve.py",
         "schema.sql",
         "windlass.toml",

@@ -1,6 +1,6 @@
 //! The example with its own database.
 
-use crate::common::{CliSandbox, Data, eventually, text};
+use crate::common::{CliSandbox, Data, PATIENCE, eventually, text};
 use serde_json::Value as Json;
 use std::path::Path;
 use windlass_testkit::{Output, Running, Windlass};
@@ -17,20 +17,23 @@ pub(crate) const SOURCES: &str = "sources/cart.py sources/payment.py sources/set
 impl RelationshipsFixture {
     /// On SQLite and on PostgreSQL, with the tables created.
     pub(crate) async fn both() -> Vec<RelationshipsFixture> {
-        let mut worlds = Vec::new();
+        let mut fixtures = Vec::new();
         for data in Data::both().await {
-            worlds.push(RelationshipsFixture::on(data).await);
+            fixtures.push(RelationshipsFixture::on(data, "sqlite:windlass.db").await);
         }
-        worlds
+        fixtures
     }
 
-    async fn on(data: Data) -> RelationshipsFixture {
+    /// With the application's tables in this database, and the store at this URL.
+    pub(crate) async fn on(data: Data, store: &str) -> RelationshipsFixture {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/relationships");
         let read = |name: &str| std::fs::read_to_string(example.join(name)).unwrap();
-        let sandbox = CliSandbox::with(&read("windlass.toml")).env("DATABASE_URL", &data.url());
+        let config = read("windlass.toml").replace("sqlite:windlass.db", store);
+        let sandbox = CliSandbox::with(&config).env("DATABASE_URL", &data.url());
         std::fs::create_dir(sandbox.path("sources")).unwrap();
-        for name in ["analyse.py", "resolve.py", "schema.sql"].into_iter().chain(SOURCES.split(' '))
-        {
+        let views = ["failed_pois.py", "failed_pois.sql", "failed_pois.postgres.sql"];
+        let programs = ["analyse.py", "resolve.py", "schema.sql"].into_iter().chain(views);
+        for name in programs.chain(SOURCES.split(' ')) {
             sandbox.write(name, &read(name));
         }
         let fixture = RelationshipsFixture { data, sandbox };
@@ -41,13 +44,19 @@ impl RelationshipsFixture {
 
     /// Runs the application on these files.
     pub(crate) async fn analyse(&self, files: &str) -> Output {
-        let python = Windlass::new(self.sandbox.path(".")).binary("python3");
-        let python = python.env("DATABASE_URL", self.data.url());
-        python.run(["analyse.py"].into_iter().chain(files.split_whitespace())).await
+        self.python(&format!("analyse.py {files}")).await
     }
 
-    /// Inserts a request into the outbox.
-    pub(crate) async fn put(&self, request: &Json) {
+    /// Runs a program of the example.
+    pub(crate) async fn python(&self, command: &str) -> Output {
+        let python = Windlass::new(self.sandbox.path(".")).binary("python3");
+        let python = python.env("DATABASE_URL", self.data.url());
+        python.run(command.split_whitespace()).await
+    }
+
+    /// Inserts a payload into the outbox, together with the row of its file. The error of the database, if it
+    /// refuses the payload: then neither is committed.
+    pub(crate) async fn put(&self, payload: &Json) -> Result<(), String> {
         let sql = match &self.data {
             Data::Postgres(_) => "SELECT windlass_enqueue('RESOLVE_RELATIONSHIPS', '{}')",
             _ => {
@@ -55,7 +64,24 @@ impl RelationshipsFixture {
                  VALUES ('RESOLVE_RELATIONSHIPS', '{}')"
             }
         };
-        self.data.run(&sql.replace("{}", &request.to_string())).await;
+        let file = payload["fileId"].as_str().unwrap_or("unknown");
+        let file = format!("INSERT INTO files (id, points) VALUES ('{file}', 0)");
+        let put = sql.replace("{}", &payload.to_string());
+        match &self.data {
+            Data::Postgres(database) => {
+                let client = database.client().await;
+                let done = client.batch_execute(&format!("BEGIN; {file}; {put}; COMMIT")).await;
+                done.map_err(|error| error.as_db_error().unwrap().message().to_owned())
+            }
+            data => {
+                let path = data.folder().join("app.db");
+                let mut connection = rusqlite::Connection::open(path).unwrap();
+                connection.busy_timeout(PATIENCE).unwrap();
+                let transaction = connection.transaction().unwrap();
+                let done = transaction.execute_batch(&format!("{file}; {put}"));
+                done.and_then(|()| transaction.commit()).map_err(|error| error.to_string())
+            }
+        }
     }
 
     /// A process that relays and works.

@@ -1,6 +1,6 @@
 //! One job per file with all its points, no job for a file without points, and refused requests.
 
-use crate::common::{eventually, text};
+use crate::common::{Data, eventually, text};
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 use serde_json::json;
 
@@ -20,13 +20,40 @@ async fn the_points_of_a_file_are_one_job_and_a_file_without_points_has_none() {
 }
 
 #[tokio::test]
-async fn a_request_with_points_of_two_files_is_refused_and_others_continue() {
+async fn points_of_two_files_are_refused_before_the_application_commits() {
+    let point = |id: i64, file: &str| json!({"id": id, "fileId": file, "rawCode": "pass"});
     for fixture in RelationshipsFixture::both().await {
-        let point = |id: i64, file: &str| json!({"id": id, "fileId": file, "rawCode": "pass"});
-        fixture.put(&json!({"items": [point(1, "a"), point(2, "a"), point(3, "b")]})).await;
-        fixture.analyse("sources/cart.py").await.ok();
+        for payload in [
+            json!({"jobId": "1", "fileId": "a", "pois": [point(1, "a"), point(2, "a"), point(3, "b")]}),
+            json!({"jobId": "1", "fileId": "b", "pois": [point(1, "a")]}),
+            json!({"pois": [point(1, "a"), point(2, "b")]}),
+        ] {
+            let refused = fixture.put(&payload).await.unwrap_err();
+            let expected = match &fixture.data {
+                Data::Postgres(_) => "all items of a request must have the same value",
+                _ => "items_have_different_units",
+            };
+            assert!(refused.contains(expected), "{payload}: {refused}");
+        }
+        // What the application wrote in the same transaction is not there either.
+        assert_eq!(fixture.number("SELECT count(*) FROM files").await, 0);
+        assert_eq!(fixture.waiting().await.len(), 0);
+    }
+}
+
+/// As in a database that cannot check it, or that has not been told the unit yet.
+#[tokio::test]
+async fn the_relay_refuses_points_of_two_files_and_others_continue() {
+    for fixture in RelationshipsFixture::both().await {
         let worker = fixture.worker();
-        let job = fixture.ended(&fixture.job_of("sources/cart.py").await).await;
+        fixture.analyse("sources/cart.py").await.ok();
+        fixture.ended(&fixture.job_of("sources/cart.py").await).await;
+        fixture.data.run("UPDATE windlass_outbox_types SET unit = NULL").await;
+        let point = |id: i64, file: &str| json!({"id": id, "fileId": file, "rawCode": "pass"});
+        let mixed = json!({"fileId": "a", "pois": [point(1, "a"), point(2, "a"), point(3, "b")]});
+        fixture.put(&mixed).await.unwrap();
+        fixture.analyse("sources/payment.py").await.ok();
+        let job = fixture.ended(&fixture.job_of("sources/payment.py").await).await;
         assert_eq!(job["status"], "COMPLETED");
         eventually("the other is refused", async || {
             fixture.waiting().await[0]["error"].is_string()

@@ -1,12 +1,12 @@
 //! The results of an analysis and the job for its points are committed together or not at all.
 
 use crate::common::Data;
-use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
+use crate::relationships::fixture::RelationshipsFixture;
 
 #[tokio::test]
 async fn a_committed_request_becomes_a_job_with_the_id_of_the_application() {
     for fixture in RelationshipsFixture::both().await {
-        fixture.analyse(SOURCES).await.ok();
+        fixture.analyse("sources/cart.py sources/payment.py").await.ok();
         assert_eq!(fixture.jobs().await.len(), 0, "nothing is submitted yet");
         let mut waiting: Vec<String> =
             fixture.waiting().await.iter().map(|row| crate::common::text(&row["id"])).collect();

@@ -16,7 +16,7 @@ const JOBS: &str = "outbox = true\n\
 
 async fn engine(fixture: &EngineFixture) -> Engine {
     let engine = fixture.engine(JOBS).await;
-    engine.connection("app").unwrap().outbox().prepare().await.unwrap();
+    engine.prepare_outbox("app").await.unwrap();
     engine
 }
 
@@ -75,6 +75,8 @@ pub(crate) async fn a_refused_row_stays_with_its_reason_and_blocks_no_other_row(
 ) {
     fixture.visits(3).await;
     let engine = engine(&fixture).await;
+    // As before the database was told what it can refuse itself.
+    fixture.app.run("DELETE FROM windlass_outbox_types").await;
     for (job_type, request) in [
         ("NONE", json!({})),
         ("JOB", json!({"items": [point(1, "a"), point(2, "b")]})),
@@ -106,6 +108,24 @@ pub(crate) async fn a_refused_row_stays_with_its_reason_and_blocks_no_other_row(
     assert_eq!(job.items.processed, 2);
 }
 
+pub(crate) async fn a_row_without_items_is_removed_and_makes_no_job(fixture: EngineFixture) {
+    fixture.visits(3).await;
+    let engine = engine(&fixture).await;
+    let empty = [
+        ("JOB", json!({"items": []})),
+        ("JOB", json!({"params": {"fileId": "a"}})),
+        // Without its list this would be a request for the whole table.
+        ("COUNTY", json!({"items": [], "claims": {"county": "north"}})),
+        ("NONE", json!({"items": []})),
+    ];
+    for (job_type, request) in &empty {
+        put(&fixture, job_type, request.clone()).await;
+    }
+    let relayed = engine.relay("app").await.unwrap();
+    assert_eq!((relayed.submitted, relayed.refused), (empty.len() as u64, 0));
+    assert_eq!((waiting(&engine).await.len(), jobs(&engine).await.len()), (0, 0));
+}
+
 pub(crate) async fn a_worker_creates_the_outbox_and_relays_its_rows(fixture: EngineFixture) {
     let engine = fixture.engine(JOBS).await;
     let worker = Working::start(&engine, "worker", 1);
@@ -120,6 +140,7 @@ pub(crate) async fn a_worker_creates_the_outbox_and_relays_its_rows(fixture: Eng
 on_both!(
     a_row_that_was_submitted_but_not_removed_is_the_same_job,
     a_refused_row_stays_with_its_reason_and_blocks_no_other_row,
+    a_row_without_items_is_removed_and_makes_no_job,
     a_worker_creates_the_outbox_and_relays_its_rows,
 );
 
@@ -131,7 +152,7 @@ async fn while_the_store_is_unavailable_rows_wait_without_failed_attempts() {
     let fixture = EngineFixture::sqlite().await;
     let config = Config::parse(&toml(&fixture.app.url(), store.url(), JOBS), |_| None).unwrap();
     let engine = Engine::builder(config).connect().await.unwrap();
-    engine.connection("app").unwrap().outbox().prepare().await.unwrap();
+    engine.prepare_outbox("app").await.unwrap();
     put(&fixture, "JOB", json!({"items": [point(1, "a")]})).await;
     server.stop_immediate();
     let relayed = engine.relay("app").await.unwrap();
