@@ -41,6 +41,9 @@ pub enum EngineError {
     /// The step could not work a batch.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// Dead letters could not be written; names the items.
+    #[error("{0}")]
+    DeadLetters(String),
     /// A part or a report could not be written.
     #[cfg(feature = "export")]
     #[error("{0}")]
@@ -62,7 +65,9 @@ impl EngineError {
         match self {
             EngineError::Problem(_) => ErrorKind::Permanent,
             EngineError::Store(StoreError::Database(error)) => error.class.kind(),
-            EngineError::Store(_) | EngineError::Step(_) => ErrorKind::Transient,
+            EngineError::Store(_) | EngineError::Step(_) | EngineError::DeadLetters(_) => {
+                ErrorKind::Transient
+            }
             EngineError::Data(error) => {
                 error.class().map_or(ErrorKind::Transient, ErrorClass::kind)
             }

@@ -3,7 +3,7 @@
 use crate::EngineError;
 use crate::execute::chunk_runner::{ChunkRunner, LeaseOutcome, StopReason};
 use crate::execute::lease::log_unrecorded;
-use crate::execute::settlement;
+use crate::execute::{settlement, unwritten};
 use crate::merge::destination;
 use crate::operate::job_log;
 use crate::step::StepError;
@@ -12,6 +12,7 @@ use windlass_connectors::{
     Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect,
 };
 use windlass_core::{ErrorKind, Keys};
+use windlass_drivers::ErrorClass;
 use windlass_store::{NewDeadLetter, StoreError};
 
 /// Dead letters that are copied to the store in one call.
@@ -57,17 +58,18 @@ impl ChunkRunner {
         }
     }
 
-    /// Copies the chunk's dead letters to the store, page by page so that memory stays flat.
+    /// Copies the chunk's dead letters to the store, page by page so that memory stays flat. A letter that the
+    /// store refuses does not keep the others; the error names the items.
     pub(crate) async fn copy_dead_letters(&self) -> crate::Result<()> {
         if self.ledger.counts.dead == 0 {
             return Ok(());
         }
+        let mut refused = RefusedLetters::default();
         if self.job.definition().step.kind.makes_parts() {
             for letters in self.dead_letters.chunks(DEAD_LETTERS_PER_COPY as usize) {
-                let (store, lease) = (self.lease.store(), self.lease());
-                self.lease.persist(|| store.add_dead_letters(lease, letters)).await?;
+                self.add_dead_letters(letters, &mut refused).await?;
             }
-            return Ok(());
+            return refused.result();
         }
         let mut after: Option<String> = None;
         loop {
@@ -83,9 +85,40 @@ impl ChunkRunner {
             let Some(last) = page.last() else { break };
             after = Some(last.key.to_text());
             let letters: Vec<NewDeadLetter> = page.into_iter().map(dead_letter).collect();
-            let store = self.lease.store();
-            self.lease.persist(|| store.add_dead_letters(lease, &letters)).await?;
-            job_log::log_dead_letters(lease.chunk, &letters);
+            self.add_dead_letters(&letters, &mut refused).await?;
+        }
+        refused.result()
+    }
+
+    /// Adds dead letters to the store: together, or one by one if the store refuses one of them.
+    async fn add_dead_letters(
+        &self,
+        letters: &[NewDeadLetter],
+        refused: &mut RefusedLetters,
+    ) -> crate::Result<()> {
+        let (store, lease) = (self.lease.store(), self.lease());
+        let is_refused = |error: &StoreError| matches!(error, StoreError::Database(error) if error.class == ErrorClass::Data);
+        match self.lease.persist(|| store.add_dead_letters(lease, letters)).await {
+            Err(error) if is_refused(&error) => {}
+            added => {
+                added?;
+                job_log::log_dead_letters(lease.chunk, letters);
+                return Ok(());
+            }
+        }
+        for letter in letters {
+            let one = std::slice::from_ref(letter);
+            match self.lease.persist(|| store.add_dead_letters(lease, one)).await {
+                Err(error) if is_refused(&error) => {
+                    unwritten::log(self, &letter.key, &letter.record, &error.to_string());
+                    refused.keys.push(letter.key.clone());
+                    refused.error = error.to_string();
+                }
+                added => {
+                    added?;
+                    job_log::log_dead_letters(lease.chunk, one);
+                }
+            }
         }
         Ok(())
     }
@@ -215,6 +248,22 @@ impl ChunkRunner {
                 let chunk = self.lease().chunk;
                 tracing::warn!(%chunk, %error, "failed to clear the `step.mark` column of the chunk's rows");
             }
+        }
+    }
+}
+
+/// The items whose dead letters the store refuses, and the last reason.
+#[derive(Default)]
+struct RefusedLetters {
+    keys: Vec<String>,
+    error: String,
+}
+
+impl RefusedLetters {
+    fn result(self) -> crate::Result<()> {
+        match self.keys.is_empty() {
+            true => Ok(()),
+            false => Err(unwritten::not_written(&self.keys, &self.error)),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::execute::heartbeat::LeaseState;
 use crate::execute::lease::ChunkLease;
 pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason, ThrottleCause};
-use crate::execute::{poison, set_based, throttle};
+use crate::execute::{poison, set_based, throttle, unwritten};
 use crate::job_context::JobContext;
 use crate::merge::map_export;
 use crate::operate::job_log::{self, ChunkSummary};
@@ -17,7 +17,7 @@ use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
-use windlass_core::{Counts, KeySet, Keys};
+use windlass_core::{Counts, Key, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
 
@@ -47,6 +47,8 @@ pub(crate) struct ChunkRunner {
     rows_marked: Option<i64>,
     /// The part that a `map` or `export` chunk produced.
     pub(crate) part: Option<NewPart>,
+    /// Why the last dead letter could not be written.
+    pub(crate) unwritten_error: Option<String>,
     /// The records that an export could not represent. It has no ledger that would keep them.
     pub(crate) dead_letters: Vec<NewDeadLetter>,
 }
@@ -191,6 +193,7 @@ impl ChunkRunner {
             marked: false,
             rows_marked: None,
             part: None,
+            unwritten_error: None,
             dead_letters: Vec::new(),
             job,
             lease,
@@ -291,6 +294,7 @@ impl ChunkRunner {
         if self.job.step.is_some() && !self.ledger.counts.add_up() {
             poison::resume(self).await?;
         }
+        unwritten::resume(self).await?;
         if self.job.definition().step.mark.is_some() {
             self.mark().await?;
         }
@@ -329,7 +333,7 @@ impl ChunkRunner {
         let Some(remaining) = self.remaining() else {
             // `read == processed + skipped + dead` means that no item is deferred.
             if self.ledger.counts.add_up() {
-                return Ok(true);
+                return unwritten::error(self).map_or(Ok(true), |error| Err(error.into()));
             }
             self.retry_deferred().await?;
             return Ok(false);
@@ -361,10 +365,27 @@ impl ChunkRunner {
 
     /// Commits a batch and keeps the ledger row as it is afterwards.
     pub(crate) async fn commit(&mut self, commit: Commit) -> Result<(), ConnectorError> {
+        let exceptions = self.ledger.cursor.exceptions().to_vec();
+        self.commit_except(commit, exceptions).await
+    }
+
+    /// Commits a batch, after which the cursor has these exceptions.
+    pub(crate) async fn commit_except(
+        &mut self,
+        mut commit: Commit,
+        exceptions: Vec<Key>,
+    ) -> Result<(), ConnectorError> {
+        commit.cursor = commit.cursor.except(exceptions);
         let committed = self.job.target.commit(&self.job.scope, &self.ledger, commit).await?;
         self.ledger = committed.ledger;
         self.record_progress();
         Ok(())
+    }
+
+    /// The exceptions of the cursor without these keys.
+    pub(crate) fn exceptions_but(&self, keys: &[Key]) -> Vec<Key> {
+        let exceptions = self.ledger.cursor.exceptions().iter();
+        exceptions.filter(|key| !keys.contains(key)).cloned().collect()
     }
 
     /// Fences again at the epoch of this lease, and reads the ledger row.

@@ -14,4 +14,5 @@ pub(crate) mod slots;
 pub(crate) mod stop_reason;
 pub(crate) mod throttle;
 pub(crate) mod throttled;
+pub(crate) mod unwritten;
 pub(crate) mod worker;

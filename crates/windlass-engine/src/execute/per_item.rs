@@ -3,6 +3,7 @@
 
 use crate::EngineError;
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
+use crate::execute::unwritten::{self, Unwritten};
 use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) enum BatchOrigin {
     Cursor(Cursor, i64),
     /// Deferred items, which the cursor has passed before.
     Deferred,
+    /// An item that is an exception of the cursor.
+    Exception,
 }
 
 impl BatchOrigin {
@@ -43,6 +46,7 @@ impl BatchOrigin {
     fn of_first(&self, items: &[PendingItem]) -> BatchOrigin {
         match (self, items.last()) {
             (BatchOrigin::Cursor(..), Some(last)) => BatchOrigin::Cursor(last.cursor(), 0),
+            (BatchOrigin::Exception, _) => BatchOrigin::Exception,
             _ => BatchOrigin::Deferred,
         }
     }
@@ -105,8 +109,8 @@ impl ChunkRunner {
         keys: &[Key],
         limit: u32,
     ) -> Result<(Vec<PendingItem>, BatchOrigin), StopReason> {
-        let done = match self.ledger.cursor {
-            Cursor::Index(done) => done,
+        let done = match self.ledger.cursor.position() {
+            Cursor::Index(done) => *done,
             _ => 0,
         };
         let mut take = keys.len().min(limit as usize);
@@ -225,6 +229,25 @@ impl ChunkRunner {
         self.work_batch(batch, BatchOrigin::Deferred).await
     }
 
+    /// Reads an item again that is an exception of the cursor, gives it to the step and commits its outcome.
+    pub(crate) async fn work_exception(&mut self, key: Key) -> Result<(), StopReason> {
+        let key_set = self.of_keys(vec![key.clone()]);
+        let limits = ReadLimits::new(1, MAX_BATCH_BYTES);
+        let read = self.job.source.read(&self.job.scope, &key_set, limits).await?;
+        let keys = [key];
+        match self.by_listed_key(&keys, read.items).await?.pop().flatten() {
+            Some(item) => {
+                let (attempts, conflicts, position) = (0, 0, None);
+                let pending = PendingItem { item, attempts, conflicts, position, passed: 1 };
+                self.work_batch(vec![pending], BatchOrigin::Exception).await
+            }
+            None => {
+                let commit = unwritten::skip(self.ledger.cursor.clone());
+                Ok(self.commit_except(commit, self.exceptions_but(&keys)).await?)
+            }
+        }
+    }
+
     /// Gives a batch to the step and commits its outcomes. A batch that the step rejects as a whole
     /// is halved until the item that causes it is alone. Each half is committed as soon as it is
     /// done.
@@ -302,32 +325,48 @@ impl ChunkRunner {
             let chunk = self.lease().chunk;
             let mut commit =
                 commit_of(processed, chunk, &retry, matches!(from, BatchOrigin::Deferred));
-            commit.cursor = match &from {
-                BatchOrigin::Deferred => self.ledger.cursor.clone(),
-                BatchOrigin::Cursor(end, missing) if last => {
-                    commit.counts.read += missing;
-                    commit.counts.skipped += missing;
-                    end.clone()
-                }
-                BatchOrigin::Cursor(..) => batch[slice.end - 1].cursor(),
+            let (cursor, missing) = match &from {
+                BatchOrigin::Deferred | BatchOrigin::Exception => (self.ledger.cursor.clone(), 0),
+                BatchOrigin::Cursor(end, missing) if last => (end.clone(), *missing),
+                BatchOrigin::Cursor(..) => (batch[slice.end - 1].cursor(), 0),
             };
-            match self.commit(commit).await {
+            commit.counts.read += missing;
+            commit.counts.skipped += missing;
+            commit.cursor = cursor.clone();
+            let exceptions = match from {
+                BatchOrigin::Exception => {
+                    let keys: Vec<Key> = batch[slice.clone()]
+                        .iter()
+                        .map(|pending| pending.item.key.clone())
+                        .collect();
+                    self.exceptions_but(&keys)
+                }
+                _ => self.ledger.cursor.exceptions().to_vec(),
+            };
+            match self.commit_except(commit, exceptions).await {
                 Ok(()) => {}
                 Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() > 1 => {
                     let middle = slice.start + slice.len() / 2;
                     slices.push(middle..slice.end);
                     slices.push(slice.start..middle);
                 }
-                // The database rejects the dead letter itself. The cursor stays before the item, so
-                // nothing is lost when the chunk fails.
+                // The database rejects the dead letter itself.
                 Err(error)
                     if error.class() == Some(ErrorClass::Data)
                         && slice.len() == 1
                         && matches!(outcomes[slice.start], Outcome::Error(_)) =>
                 {
-                    let key = &batch[slice.start].item.key;
-                    tracing::error!(%chunk, %key, %error, "failed to store a dead letter");
-                    return Err(error.into());
+                    let pending = &batch[slice.start];
+                    let (key, record) = (&pending.item.key, &pending.item.record.to_json());
+                    // The listed keys without a record that the cursor passes with it.
+                    let skipped = missing + (pending.passed - 1).max(0);
+                    let counts = Counts { read: skipped, skipped, ..Counts::default() };
+                    let resolve = match from {
+                        BatchOrigin::Deferred => vec![key.clone()],
+                        _ => Vec::new(),
+                    };
+                    let commit = Commit { counts, resolve, ..Commit::new(cursor, Effect::Nothing) };
+                    unwritten::pass(self, Unwritten { key, record, error }, commit).await?;
                 }
                 Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() == 1 => {
                     outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));

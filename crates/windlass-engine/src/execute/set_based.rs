@@ -1,10 +1,11 @@
 //! `sql` and `refresh`: one set-based statement per commit. A failing row is found by halving.
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
+use crate::execute::unwritten::{self, Unwritten};
 use windlass_connectors::{
     Commit, ConnectorError, CutLimits, CutRange, DeferredItem, DeferredState, Effect, ReadLimits,
 };
-use windlass_core::{Counts, Cursor, KeySet, Keys};
+use windlass_core::{Counts, Cursor, Key, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 
 /// Commits the next batch. If the database rejects a value, the commit is rolled back and the next
@@ -31,7 +32,24 @@ pub(crate) async fn run_batch(
             chunk.batch_size = chunk.batch_size.min(items) / 2;
             Ok(())
         }
-        Err(error) => make_dead_letter(chunk, batch, cursor, error).await,
+        Err(error) => {
+            let exceptions = chunk.ledger.cursor.exceptions().to_vec();
+            make_dead_letter(chunk, batch, cursor, error, exceptions).await
+        }
+    }
+}
+
+/// Runs the statement on a row that is an exception of the cursor.
+pub(crate) async fn work_exception(chunk: &mut ChunkRunner, key: Key) -> Result<(), StopReason> {
+    let (batch, cursor) = (chunk.of_keys(vec![key.clone()]), chunk.ledger.cursor.clone());
+    let counts = Counts { read: 1, processed: 1, ..Counts::default() };
+    let effect = Effect::Statement(batch.clone());
+    let statement = Commit { counts, ..Commit::new(cursor.clone(), effect) };
+    let exceptions = chunk.exceptions_but(&[key]);
+    match chunk.commit_except(statement, exceptions.clone()).await {
+        Ok(()) => Ok(()),
+        Err(error) if error.class() != Some(ErrorClass::Data) => Err(error.into()),
+        Err(error) => make_dead_letter(chunk, batch, cursor, error, exceptions).await,
     }
 }
 
@@ -43,8 +61,8 @@ async fn next_batch(
 ) -> Result<(KeySet, Cursor, i64), StopReason> {
     match &remaining.keys {
         Keys::List(keys) => {
-            let done = match chunk.ledger.cursor {
-                Cursor::Index(done) => done,
+            let done = match chunk.ledger.cursor.position() {
+                Cursor::Index(done) => *done,
                 _ => 0,
             };
             let batch = keys.iter().take(chunk.batch_size as usize).cloned().collect::<Vec<_>>();
@@ -86,12 +104,14 @@ async fn next_batch(
     }
 }
 
-/// Makes the row of the batch, or the rows of its one key, a dead letter with all their data.
+/// Makes the row of the batch, or the rows of its one key, a dead letter with all their data. The cursor has
+/// these exceptions afterwards, and one more if the dead letter cannot be written.
 async fn make_dead_letter(
     chunk: &mut ChunkRunner,
     batch: KeySet,
     mut cursor: Cursor,
     error: ConnectorError,
+    exceptions: Vec<Key>,
 ) -> Result<(), StopReason> {
     let limits = ReadLimits::new(MAX_RECORDS_PER_LETTER, usize::MAX);
     let read = chunk.job.source.read(&chunk.job.scope, &batch, limits).await?;
@@ -130,7 +150,15 @@ async fn make_dead_letter(
         }
         None => {}
     }
-    Ok(chunk.commit(commit).await?)
+    let letter = commit.defer.first().cloned();
+    match (chunk.commit_except(commit.clone(), exceptions).await, letter) {
+        (Err(error), Some(letter)) if error.class() == Some(ErrorClass::Data) => {
+            let unwritten = Unwritten { key: &letter.key, record: &letter.record, error };
+            let pass = Commit::new(commit.cursor, commit.effect);
+            unwritten::pass(chunk, unwritten, pass).await
+        }
+        (committed, _) => Ok(committed?),
+    }
 }
 
 /// Records that a dead letter keeps if its key is not unique.

@@ -8,7 +8,7 @@ use crate::execute::lease::log_unrecorded;
 use std::collections::HashSet;
 use windlass_connectors::{Commit, DeferredPage, DeferredState, Effect, Ledger, Target};
 use windlass_core::ErrorKind;
-use windlass_core::{Cursor, Keys};
+use windlass_core::{Cursor, Key, Keys};
 use windlass_store::LeasedChunk;
 
 /// Deferred items read in one call.
@@ -21,12 +21,13 @@ pub(crate) async fn settled_keys(
     ledger: &Ledger,
 ) -> crate::Result<Vec<String>> {
     let Keys::List(keys) = &leased.key_set.keys else { return Ok(Vec::new()) };
-    let passed = match ledger.cursor {
-        Cursor::Index(done) => usize::try_from(done).unwrap_or(usize::MAX).min(keys.len()),
+    let passed = match ledger.cursor.position() {
+        Cursor::Index(done) => usize::try_from(*done).unwrap_or(usize::MAX).min(keys.len()),
         Cursor::End => keys.len(),
-        Cursor::Start | Cursor::Key(_) => 0,
+        Cursor::Start | Cursor::Key(_) | Cursor::Except(..) => 0,
     };
-    let deferred = deferred_keys(target, ledger).await?;
+    let mut deferred = deferred_keys(target, ledger).await?;
+    deferred.extend(ledger.cursor.exceptions().iter().map(Key::to_text));
     let passed = keys[..passed].iter().map(|key| key.to_text());
     Ok(passed.filter(|key| !deferred.contains(key)).collect())
 }

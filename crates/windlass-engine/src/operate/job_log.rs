@@ -6,9 +6,6 @@ use windlass_connectors::Marked;
 use windlass_core::{ChunkId, Counts, Job, JobId, JobStatus};
 use windlass_store::{NewDeadLetter, Store};
 
-/// Dead letters that are logged one by one in each group that is copied to the store.
-const MAX_LOGGED_LETTERS: usize = 10;
-
 /// What is logged about a completed chunk.
 pub(crate) struct ChunkSummary {
     pub(crate) chunk: ChunkId,
@@ -51,14 +48,11 @@ pub(crate) fn log_marked(chunk: ChunkId, estimated_rows: i64, key: &[String], ma
     tracing::info!(%job, chunk, rows, "rows marked");
 }
 
-/// Logs dead letters that were copied to the store.
+/// Logs each dead letter that was copied to the store.
 pub(crate) fn log_dead_letters(chunk: ChunkId, letters: &[NewDeadLetter]) {
     let (job, chunk) = (chunk.job, chunk.number);
-    for letter in letters.iter().take(MAX_LOGGED_LETTERS) {
+    for letter in letters {
         tracing::info!(%job, chunk, key = letter.key, error = letter.error, "dead letter");
-    }
-    if let Some(more) = letters.len().checked_sub(MAX_LOGGED_LETTERS).filter(|more| *more > 0) {
-        tracing::info!(%job, chunk, more, "more dead letters");
     }
 }
 

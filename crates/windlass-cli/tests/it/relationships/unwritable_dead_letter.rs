@@ -28,10 +28,19 @@ async fn an_unwritable_dead_letter_fails_its_chunk_and_is_written_after_a_repair
         assert_eq!(job["status"], "FAILED");
         assert!(job["error"].as_str().unwrap().contains("no letters today"), "{job:#}");
         let log = worker.stderr();
-        assert!(log.contains("ERROR") && log.contains("failed to store a dead letter"), "{log}");
+        let point = "sources/payment.py:pay:";
+        let reported = log.lines().find(|line| line.contains("failed to write a dead letter"));
+        let reported = reported.unwrap_or_else(|| panic!("{log}"));
+        let named = reported.contains("ERROR") && reported.contains("sources/payment.py:");
+        assert!(named && reported.contains("data_sha256"), "{reported}");
+        assert!(job["error"].as_str().unwrap().contains(point), "{job:#}");
         // The other file is not affected.
         let other = fixture.ended(&fixture.job_of("sources/cart.py").await).await;
         assert_eq!(other["status"], "COMPLETED");
+        assert_eq!(fixture.letters("").await.len(), 0);
+        // The points after the refused ones are resolved.
+        assert_eq!(job["items"]["processed"], 3, "{job:#}");
+        assert_eq!(fixture.number("SELECT count(*) FROM relationships").await, 11);
 
         fixture.data.run(mend).await;
         fixture.sandbox.run(&format!("retry {id}")).await.ok();
@@ -39,5 +48,60 @@ async fn an_unwritable_dead_letter_fails_its_chunk_and_is_written_after_a_repair
         fixture.sandbox.prove(&id).await;
         assert_eq!(fixture.letters(&format!("--job {id}")).await.len(), 2);
         assert_eq!(fixture.number("SELECT count(*) FROM relationships").await, 11);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_behind_a_refused_letter_loses_and_repeats_nothing() {
+    for fixture in RelationshipsFixture::both().await {
+        let refuse = match &fixture.data {
+            Data::Postgres(_) => {
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+                     $$ BEGIN RAISE EXCEPTION 'no letters today'; END $$; \
+                 CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred \
+                     FOR EACH ROW EXECUTE FUNCTION refuse()"
+            }
+            _ => {
+                "CREATE TRIGGER refuse BEFORE INSERT ON windlass_deferred \
+                     BEGIN SELECT RAISE(ABORT, 'no letters today'); END"
+            }
+        };
+        fixture.data.run(refuse).await;
+        let mut functions: String =
+            (0..30).map(|n| format!("def f{n:02}():\n    g{n}()\n")).collect();
+        functions = functions.replace("    g3()", "    HANDLERS[3]()");
+        fixture.sandbox.write("many.py", &functions);
+        let config = fixture.sandbox.read("windlass.toml").replace(
+            "chunk.commit = 100",
+            "chunk.commit = 10\nchunk.lease = \"1s\"\nthroughput = { concurrency = 1 }",
+        );
+        fixture.sandbox.write("windlass.toml", &config.replace("attempts = 3", "attempts = 1"));
+        // The program stops at one point while a file of that name exists.
+        let resolve = fixture.sandbox.read("resolve.py").replace(
+            "    tree = ast.parse",
+            "    while point[\"name\"] == \"f15\" and os.path.exists(\"hold\"): pass\n    tree = ast.parse",
+        );
+        fixture.sandbox.write("resolve.py", &resolve);
+        fixture.sandbox.write("hold", "");
+        fixture.analyse("many.py").await.ok();
+        let worker = fixture.worker();
+        let resolved = "SELECT count(*) FROM relationships";
+        eventually("the first batch is committed", async || fixture.number(resolved).await == 9)
+            .await;
+        worker.kill9();
+        worker.wait().await;
+
+        std::fs::remove_file(fixture.sandbox.path("hold")).unwrap();
+        let _next = fixture.worker();
+        let id = fixture.job_of("many.py").await;
+        let job = fixture.ended(&id).await;
+        assert_eq!((&job["status"], fixture.number(resolved).await), (&"FAILED".into(), 29));
+        assert!(job["error"].as_str().unwrap().contains("many.py:f03:"), "{job:#}");
+
+        fixture.sandbox.write("overrides.json", r#"{"HANDLERS[3]": ["pay"]}"#);
+        fixture.sandbox.run(&format!("retry {id}")).await.ok();
+        eventually("it completes", async || fixture.sandbox.status(&id).await == "COMPLETED").await;
+        fixture.sandbox.prove(&id).await;
+        assert_eq!(fixture.number(resolved).await, 30);
     }
 }

@@ -41,4 +41,5 @@ mod stalled_planner;
 mod steering;
 mod stopped_redrive;
 mod unavailable;
+mod unwritten;
 mod urgent;
