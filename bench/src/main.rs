@@ -8,6 +8,7 @@ mod first_commit;
 mod graphile;
 mod handler;
 mod http;
+mod idle;
 mod latency;
 mod listeners;
 mod machines;
@@ -60,6 +61,7 @@ enum Name {
     Plan,
     Memory,
     Latency,
+    Idle,
     Machines,
     Statements,
     Noop,
@@ -84,6 +86,7 @@ impl Name {
             Name::Plan => plan::run(bench, report).await,
             Name::Memory => memory::run(bench, report).await,
             Name::Latency => latency::run(bench, report).await,
+            Name::Idle => idle::run(bench, report).await,
             Name::Machines => machines::run(bench, report).await,
             Name::Statements => statements::run(bench, report).await,
             Name::Noop => noop::run(bench, report).await,

@@ -5,6 +5,7 @@ use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
 use crate::operate::process_identity;
+use crate::quiet::QuietSince;
 use crate::step::{ItemContext, JobDefinition, Step, Steps};
 use crate::{EngineError, Result};
 use serde::de::DeserializeOwned;
@@ -51,6 +52,7 @@ pub(crate) struct Shared {
     throttles: BTreeMap<String, Arc<Throttle>>,
     /// The availability of each connection that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
+    pub(crate) quiet_since: QuietSince,
 }
 
 /// Builds an [`Engine`]: configuration, job types and handlers.
@@ -349,6 +351,7 @@ impl Builder {
             controls: Arc::default(),
             throttles,
             availability,
+            quiet_since: QuietSince::default(),
         };
         Ok(Engine { shared: Arc::new(shared) })
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use windlass_core::{Job, JobId, JobStatus};
-use windlass_engine::Engine;
+use windlass_engine::{Engine, Pause};
 use windlass_store::{DeadLetterFilter, JobFilter, Result, Stats};
 
 /// Exports the metrics of this process in the Prometheus text format.
@@ -19,6 +19,8 @@ pub(crate) struct MetricsExporter {
 
 /// How often the store is sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often it is sampled while it has no open work. A change is sampled at once.
+const QUIET_SAMPLE_INTERVAL: Duration = Duration::from_secs(30);
 /// Dead letters are counted with every sixth sample, because counting reads all of them.
 const DEAD_LETTER_SAMPLES: u32 = 6;
 /// Jobs whose last counts are remembered, so that only the increase is added.
@@ -95,6 +97,7 @@ pub(crate) fn record_response(method: &Method, route: String, status: u16, durat
 /// Samples the store until the server stops.
 pub(crate) async fn run_sampler(app: Arc<App>) {
     let mut sampler = StoreSampler::new(app.engine.clone());
+    let mut pause = Pause::new(&app.engine);
     for round in 0u32.. {
         if let Err(error) = sampler.sample(round % DEAD_LETTER_SAMPLES == 0).await {
             tracing::warn!(%error, "failed to sample the store for metrics; retrying");
@@ -102,7 +105,7 @@ pub(crate) async fn run_sampler(app: Arc<App>) {
         if let Some(handle) = &app.metrics.handle {
             handle.run_upkeep();
         }
-        tokio::time::sleep(SAMPLE_INTERVAL).await;
+        pause.wait_at_most(SAMPLE_INTERVAL, QUIET_SAMPLE_INTERVAL).await;
     }
 }
 

@@ -65,6 +65,11 @@ impl ChangeCounter {
         ChangeCounter(Arc::new(watch::Sender::new(0)))
     }
 
+    /// The number of changes so far.
+    pub(crate) fn count(&self) -> i64 {
+        *self.0.borrow()
+    }
+
     /// Records a change.
     pub(crate) fn increment(&self) {
         self.0.send_modify(|count| *count += 1);

@@ -81,7 +81,9 @@ impl Acquirer<'_> {
         while !self.shutdown.requested() {
             if drained {
                 tokio::select! {
-                    () = changes.changed(backoff.next_wait()) => drained = false,
+                    () = changes.changed(self.engine.poll_interval(backoff.next_wait())) => {
+                        drained = false;
+                    }
                     Ok(()) = saturated.changed() => drained = false,
                     () = self.shutdown.wait() => {}
                 }

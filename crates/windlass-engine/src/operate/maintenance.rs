@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
 use crate::operate::cancellation::{discard_output, end_cancelled};
 use crate::operate::process_identity;
+use crate::quiet::Pause;
 use crate::shutdown::Shutdown;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use windlass_store::Capabilities;
 const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(500);
 /// How often the worker renews its row in the list of workers.
 const WORKER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it does this while the store has no open work. Less than the time after which a worker counts as
+/// vanished.
+const QUIET_WORKER_HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// A child process without a batch for this time is closed.
 const CHILD_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -31,6 +35,7 @@ pub(crate) async fn run(
     let mut last_heartbeat = None::<Instant>;
     // Workers whose orphaned leases are logged.
     let mut logged = BTreeSet::new();
+    let mut pause = Pause::new(&engine);
     while !shutdown.requested() {
         let mut round = round(&engine, &by).await;
         if last_heartbeat.is_none_or(|at| at.elapsed() >= WORKER_HEARTBEAT_INTERVAL) {
@@ -47,7 +52,7 @@ pub(crate) async fn run(
             tracing::warn!(%error, "maintenance failed; retrying");
         }
         tokio::select! {
-            () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
+            () = pause.wait_at_most(MAINTENANCE_INTERVAL, QUIET_WORKER_HEARTBEAT_INTERVAL) => {}
             () = shutdown.wait() => {}
         }
     }
@@ -62,7 +67,8 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
         tracing::warn!(rescued, "leases expired; their chunks and segments can be leased again");
     }
     end_cancelled(engine, by).await?;
-    discard_output(engine).await
+    discard_output(engine).await?;
+    engine.refresh_quiet().await
 }
 
 /// Releases the leases of processes of this host that were killed. While this worker has no chunk, says

@@ -58,7 +58,7 @@ pub(crate) async fn run(
         }
         if drained {
             tokio::select! {
-                () = changes.changed(backoff.next_wait()) => drained = false,
+                () = changes.changed(engine.poll_interval(backoff.next_wait())) => drained = false,
                 () = shutdown.wait() => {}
                 // The task may have handed its segment back.
                 Some(_) = running.join_next() => drained = false,

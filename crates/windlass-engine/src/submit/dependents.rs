@@ -40,15 +40,10 @@ pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
             return;
         }
         tokio::select! {
-            () = wait_for_triggers(&mut changes) => {}
+            () = engine.wait_for_triggers(&mut changes) => {}
             () = shutdown.wait() => {}
         }
     }
-}
-
-async fn wait_for_triggers(changes: &mut Subscription) {
-    tokio::time::sleep(MIN_POLL_INTERVAL).await;
-    changes.changed(POLL_INTERVAL).await;
 }
 
 /// The dependency rules and their state.
@@ -107,8 +102,13 @@ impl Engine {
         let mut changes = self.store().subscribe();
         loop {
             self.submit_triggered_or_log().await;
-            wait_for_triggers(&mut changes).await;
+            self.wait_for_triggers(&mut changes).await;
         }
+    }
+
+    async fn wait_for_triggers(&self, changes: &mut Subscription) {
+        tokio::time::sleep(MIN_POLL_INTERVAL).await;
+        changes.changed(self.poll_interval(POLL_INTERVAL)).await;
     }
 
     async fn submit_triggered_or_log(&self) {

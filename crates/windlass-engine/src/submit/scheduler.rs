@@ -6,6 +6,7 @@
 
 use crate::Result;
 use crate::engine::Engine;
+use crate::quiet::{Pause, QUIET_POLL_INTERVAL};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 use windlass_core::params::DATE;
@@ -23,19 +24,24 @@ pub const SCHEDULER: &str = "schedule";
 impl Engine {
     /// Fires all schedules in the configuration. Runs until the future is dropped.
     pub async fn run_scheduler(&self) {
+        if self.config().jobs.values().all(|job_type| job_type.schedule.is_none()) {
+            return std::future::pending().await;
+        }
         let mut registered = false;
+        let mut pause = Pause::new(self);
         loop {
             let round = async {
                 if !registered {
                     self.register_schedules().await?;
                     registered = true;
                 }
-                self.fire_due().await
+                self.fire_round().await
             };
-            if let Err(error) = round.await {
+            let (_, until_next) = round.await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "failed to process schedules; retrying");
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
+                (0, Duration::ZERO)
+            });
+            pause.wait_at_most(POLL_INTERVAL, until_next.min(QUIET_POLL_INTERVAL)).await;
         }
     }
 
@@ -45,8 +51,17 @@ impl Engine {
     /// # Errors
     /// The store fails.
     pub async fn fire_due(&self) -> Result<u64> {
+        Ok(self.fire_round().await?.0)
+    }
+
+    /// [`Engine::fire_due`]. Also returns how long nothing more is due.
+    async fn fire_round(&self) -> Result<(u64, Duration)> {
+        let rows = self.store().schedules().await?;
+        let waits = rows.iter().filter_map(|row| Some(row.next_at? - row.now));
+        // Negative for a schedule that is due: it has a new time after this round.
+        let until_next = waits.min().and_then(|wait| wait.to_std().ok()).unwrap_or_default();
         let mut fired = 0;
-        for row in self.store().schedules().await? {
+        for row in rows {
             let Some((job_type, schedule)) = self.schedule_of(&row) else { continue };
             if let (Some(stored), Some(next)) = (row.next_at, schedule.next_after(row.now))
                 && stored > next
@@ -71,7 +86,7 @@ impl Engine {
                 }
             }
         }
-        Ok(fired)
+        Ok((fired, until_next))
     }
 
     /// Pauses or resumes the schedule of a job type. A resumed schedule continues with its next time

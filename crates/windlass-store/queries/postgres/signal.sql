@@ -1,4 +1,4 @@
--- Notifies all subscriptions when the transaction commits.
--- Lock: none.
+-- Notifies all processes that listen of a committed change. $1 names the sender, which ignores it.
+-- Lock: a lock on all databases of the server, until the transaction has committed.
 -- Index: none.
-SELECT pg_notify('windlass', '')
+SELECT pg_notify('windlass', $1)

@@ -1,9 +1,9 @@
 //! Changes the status of a job, in the transaction that ended one of its chunks or segments.
 
 use windlass_core::JobId;
-use windlass_drivers::{DURABLE, Transaction};
+use windlass_drivers::DURABLE;
 
-use super::{dependencies, params, sql};
+use super::{Transaction, dependencies, params, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, FailedUnits, JobState, NextStep, Transition};
 use crate::{Result, values};
@@ -48,7 +48,7 @@ pub(super) async fn write(
     durable?;
     let followed = updated?.flag("followed")?;
     job.status = transition.status;
-    signal(tx).await?;
+    tx.signal();
     Ok(followed)
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn advance(tx: &Transaction, job: &mut JobState) -> Result<()> 
                 tx.execute(sql!("release_dead_letters"), params![job.id]).await?;
             }
         }
-        NextStep::SumFailed => signal(tx).await?,
+        NextStep::SumFailed => tx.signal(),
     }
     tx.execute(sql!("write_sums"), params![job.id]).await?;
     Ok(())
@@ -83,12 +83,7 @@ async fn begin_merge(tx: &Transaction, job: &mut JobState) -> Result<()> {
     tx.execute(sql!(shared "begin_merge"), params![job.id]).await?;
     job.open_segments += 1;
     job.merge_due = false;
-    signal(tx).await
-}
-
-/// Notifies all subscriptions when the transaction commits.
-pub(super) async fn signal(tx: &Transaction) -> Result<()> {
-    tx.query(sql!("signal"), &[]).await?;
+    tx.signal();
     Ok(())
 }
 

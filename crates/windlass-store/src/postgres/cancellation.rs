@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
-use windlass_drivers::{Param, Row, Transaction};
+use windlass_drivers::{Param, Row};
 
-use super::{PostgresStore, advance, finish, params, segments, sql};
+use super::{PostgresStore, Transaction, advance, finish, params, segments, sql};
 use crate::fields::Fields;
 use crate::values::{SEGMENT_LEASE, clean, millis};
 use crate::{

@@ -1,5 +1,7 @@
 //! Listens for notifications of changes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,25 +10,44 @@ use tokio::task::JoinHandle;
 use windlass_drivers::{Listener, Postgres};
 
 use super::PostgresStore;
+use super::transaction::Signaller;
 use crate::subscription::{ChangeCounter, ChangeSource};
 use crate::{ChangeStore, Subscription};
 
 impl ChangeStore for PostgresStore {
     fn subscribe(&self) -> Subscription {
-        Subscription::new(&self.listener.changes, self.listener.clone())
+        Subscription::new(&self.listener.feed.changes, self.listener.clone())
+    }
+
+    fn change_count(&self) -> Option<i64> {
+        let feed = &self.listener.feed;
+        feed.connected.load(Ordering::SeqCst).then(|| feed.changes.count())
     }
 }
 
 /// Receives notifications on one connection for the whole process.
 pub(super) struct ChangeListener {
-    database: Postgres,
-    changes: ChangeCounter,
+    feed: Arc<Feed>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What the listening task uses.
+struct Feed {
+    database: Postgres,
+    changes: ChangeCounter,
+    signaller: Arc<Signaller>,
+    /// Whether notifications arrive now.
+    connected: AtomicBool,
+}
+
 impl ChangeListener {
-    pub(super) fn new(database: Postgres) -> ChangeListener {
-        ChangeListener { database, changes: ChangeCounter::new(), task: Mutex::default() }
+    pub(super) fn new(
+        database: Postgres,
+        changes: ChangeCounter,
+        signaller: Arc<Signaller>,
+    ) -> ChangeListener {
+        let feed = Feed { database, changes, signaller, connected: AtomicBool::default() };
+        ChangeListener { feed: Arc::new(feed), task: Mutex::default() }
     }
 }
 
@@ -37,7 +58,7 @@ impl ChangeSource for ChangeListener {
         let mut task = self.task.lock();
         // The task ends when the runtime that it was spawned on shuts down.
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Some(tokio::spawn(listen(self.database.clone(), self.changes.clone())));
+            *task = Some(tokio::spawn(listen(self.feed.clone())));
         }
     }
 
@@ -60,13 +81,15 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(30);
 
 /// Listens for as long as the store exists. While that is not possible, subscriptions wait for their
 /// full timeout and then poll. Behind some connection poolers it is never possible.
-async fn listen(database: Postgres, changes: ChangeCounter) {
+async fn listen(feed: Arc<Feed>) {
     let mut delay = MIN_RECONNECT_DELAY;
     loop {
-        match database.listen("windlass").await {
+        // A task of an earlier runtime may have been aborted while it was connected.
+        feed.connected.store(false, Ordering::SeqCst);
+        match feed.database.listen("windlass").await {
             Ok(Some(listener)) => {
                 delay = MIN_RECONNECT_DELAY;
-                let error = forward(listener, &changes).await;
+                let error = forward(listener, &feed).await;
                 tracing::debug!(%error, "lost the connection that listens to the store; reconnecting");
             }
             Ok(None) => {
@@ -80,16 +103,21 @@ async fn listen(database: Postgres, changes: ChangeCounter) {
                 delay = (delay * 2).min(MAX_RECONNECT_DELAY);
             }
         }
+        feed.connected.store(false, Ordering::SeqCst);
         tokio::time::sleep(delay).await;
     }
 }
 
-async fn forward(mut listener: Listener, changes: &ChangeCounter) -> windlass_drivers::Error {
+async fn forward(mut listener: Listener, feed: &Feed) -> windlass_drivers::Error {
+    // Some notifications may have been missed until now.
+    feed.changes.increment();
+    feed.connected.store(true, Ordering::SeqCst);
     loop {
-        // The first increment is without a notification: some may have been missed until now.
-        changes.increment();
-        if let Err(error) = listener.recv().await {
-            return error;
+        match listener.recv().await {
+            // This process knows its own changes already.
+            Ok(sender) if feed.signaller.is_own(&sender) => {}
+            Ok(_) => feed.changes.increment(),
+            Err(error) => return error,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, Counts, JobId};
-use windlass_drivers::{Param, Transaction};
+use windlass_drivers::Param;
 
-use super::{PostgresStore, advance, finish, params, parts, sql};
+use super::{PostgresStore, Transaction, advance, finish, params, parts, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{QUEUED_LEASE, clean, millis};
@@ -81,7 +81,7 @@ impl ChunkStore for PostgresStore {
                 parts::put(&tx, lease, part).await?;
             }
             advance_job(&tx, job, progress, &outcome).await?;
-            return Ok(tx.commit().await?);
+            return tx.commit().await;
         }
         let repeated = check_repeated(&tx, lease, outcome.status()).await;
         tx.rollback().await?;
@@ -122,7 +122,7 @@ impl ChunkStore for PostgresStore {
             return Err(StoreError::LeaseLost);
         };
         advance::advance(&tx, &mut JobState::read(row)?).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
@@ -138,7 +138,7 @@ impl ChunkStore for PostgresStore {
             _ => Ok(()),
         };
         if released.is_ok() && back.wait.is_zero() {
-            advance::signal(&tx).await?;
+            tx.signal();
         }
         finish(tx, released).await
     }

@@ -17,7 +17,8 @@ impl ControlStore for PostgresStore {
     }
 
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
-        self.single(sql!(shared "set_stopped"), params![subject, stopped]).await.map(drop)
+        let params = params![subject, stopped];
+        self.execute_and_signal(sql!(shared "set_stopped"), params).await.map(drop)
     }
 
     async fn set_throughput(
@@ -26,9 +27,8 @@ impl ControlStore for PostgresStore {
         concurrency: Option<i64>,
         rate: Option<i64>,
     ) -> Result<()> {
-        self.single(sql!(shared "set_throughput"), params![subject, concurrency, rate])
-            .await
-            .map(drop)
+        let params = params![subject, concurrency, rate];
+        self.execute_and_signal(sql!(shared "set_throughput"), params).await.map(drop)
     }
 
     async fn controls(&self) -> Result<Vec<Control>> {

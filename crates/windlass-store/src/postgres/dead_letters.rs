@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
-use windlass_drivers::{Param, Transaction};
+use windlass_drivers::Param;
 
-use super::{PostgresStore, finish, jobs, params, sql, texts};
+use super::{PostgresStore, Transaction, finish, jobs, params, sql, texts};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{

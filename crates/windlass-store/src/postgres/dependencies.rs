@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_core::{JobId, JobStatus, Request};
-use windlass_drivers::{Row, Transaction};
+use windlass_drivers::Row;
 
-use super::{PostgresStore, advance, params, sql};
+use super::{PostgresStore, Transaction, advance, params, sql};
 use crate::dependency_rules::{
     self, Admission, Arrival, Follower, FollowerStep, Followers, JoinStep,
 };
@@ -110,7 +110,7 @@ async fn release(tx: &Transaction, follower: &Follower) -> Result<()> {
     let link = params![follower.child, follower.parent];
     if tx.execute(sql!("release_link"), link).await? > 0 {
         tx.execute(sql!(shared "decrement_waits"), params![follower.child]).await?;
-        advance::signal(tx).await?;
+        tx.signal();
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ async fn arrive(tx: &Transaction, arrival: &Arrival) -> Result<()> {
             tx.execute(sql!(shared "remove_join_point"), params![&arrival.key]).await?;
             let trigger = params![id, request, &arrival.identity, arrival.root];
             tx.execute(sql!("insert_trigger"), trigger).await?;
-            advance::signal(tx).await?;
+            tx.signal();
         }
     }
     Ok(())

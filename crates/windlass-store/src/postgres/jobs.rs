@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use windlass_core::{Job, JobId, JobStatus};
-use windlass_drivers::{Param, Row, Transaction};
+use windlass_drivers::{Param, Row};
 
-use super::{PostgresStore, advance, dependencies, finish, params, sql, texts};
+use super::{PostgresStore, Transaction, dependencies, finish, params, sql, texts};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns};
 use crate::{
@@ -46,6 +46,11 @@ impl JobStore for PostgresStore {
     async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>> {
         let params = params![submitted_by, limit];
         self.read(sql!("open_jobs"), params, |row: &Row| row.id("id")).await
+    }
+
+    async fn has_open_work(&self) -> Result<bool> {
+        let is_open = |row: &Row| row.flag("is_open");
+        Ok(self.read_first(sql!(shared "has_open_work"), &[], is_open).await?.unwrap_or(true))
     }
 
     async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>> {
@@ -116,7 +121,7 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
     let (state, range) = values::plan()?;
     let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));
     tx.execute(sql!("insert_segments"), &[job.id.into(), 0_i64.into(), states, ranges]).await?;
-    advance::signal(tx).await?;
+    tx.signal();
     Ok(true)
 }
 

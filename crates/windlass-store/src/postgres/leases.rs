@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use windlass_core::Counts;
-use windlass_drivers::{Param, Row, Transaction};
+use windlass_drivers::{Param, Row};
 
-use super::{PostgresStore, advance, params, sql};
+use super::{PostgresStore, Transaction, params, sql};
 use crate::control::WORKER_SILENT_AFTER_MS;
 use crate::fields::Fields;
 use crate::values::{QUEUED_LEASE, SEGMENT_LEASE, millis};
@@ -58,7 +58,7 @@ impl LeaseStore for PostgresStore {
         let segments = tx.execute(sql!("rescue_segments"), &[]).await?;
         let chunks = tx.execute(sql!("rescue_chunks"), &[]).await?;
         if segments + chunks > 0 {
-            advance::signal(&tx).await?;
+            tx.signal();
         }
         tx.commit().await?;
         Ok(segments + chunks)

@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use windlass_core::{JobId, JobStatus};
-use windlass_drivers::Transaction;
 
-use super::{PostgresStore, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, finish, params, sql};
 use crate::transitions::{self, JobState};
 use crate::{JobCommand, LifecycleStore, Result, values};
 

@@ -19,37 +19,50 @@ mod schedules;
 mod schema;
 mod segments;
 mod stats;
+mod transaction;
 mod workers;
 
 use std::sync::Arc;
 
-use windlass_drivers::{Param, Postgres, Row, Transaction};
+use windlass_drivers::{Param, Postgres, Row};
 
 use self::changes::ChangeListener;
 use self::lease_hint::LeaseHint;
+use self::transaction::{Signaller, Transaction};
 use crate::Result;
+use crate::subscription::ChangeCounter;
 
 /// A store in PostgreSQL, shared by any number of processes.
 pub(crate) struct PostgresStore {
     database: Postgres,
     listener: Arc<ChangeListener>,
+    signaller: Arc<Signaller>,
     lease_hint: LeaseHint,
 }
 
 impl PostgresStore {
     pub(crate) fn new(database: Postgres) -> PostgresStore {
-        let listener = Arc::new(ChangeListener::new(database.clone()));
-        PostgresStore { database, listener, lease_hint: LeaseHint::default() }
+        let changes = ChangeCounter::new();
+        let signaller = Arc::new(Signaller::new(database.clone(), changes.clone()));
+        let listener = ChangeListener::new(database.clone(), changes, signaller.clone());
+        PostgresStore {
+            database,
+            listener: Arc::new(listener),
+            signaller,
+            lease_hint: LeaseHint::default(),
+        }
     }
 
     /// Begins a durable transaction.
     async fn begin(&self) -> Result<Transaction> {
-        Ok(self.database.transaction(SETTINGS).await?)
+        let tx = self.database.transaction(SETTINGS).await?;
+        Ok(Transaction::new(tx, self.signaller.clone()))
     }
 
     /// Begins a durable transaction with its first statement, in one round trip.
     async fn begin_with(&self, sql: &str, params: &[Param<'_>]) -> Result<(Transaction, Vec<Row>)> {
-        Ok(self.database.transaction_with(SETTINGS, sql, params).await?)
+        let begun = self.database.transaction_with(SETTINGS, sql, params).await?;
+        Ok(Transaction::with_rows(begun, self.signaller.clone()))
     }
 
     /// Begins a transaction whose commit does not wait for the disk. A crash of the server may lose
@@ -57,7 +70,8 @@ impl PostgresStore {
     /// the end of a chunk is recorded in the ledger. A lease must be durable, since its epoch could
     /// be given twice otherwise.
     async fn begin_async_commit(&self) -> Result<Transaction> {
-        Ok(self.database.transaction(&async_commit()).await?)
+        let tx = self.database.transaction(&async_commit()).await?;
+        Ok(Transaction::new(tx, self.signaller.clone()))
     }
 
     /// [`PostgresStore::begin_async_commit`] with its first statement, in one round trip.
@@ -66,7 +80,8 @@ impl PostgresStore {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<(Transaction, Vec<Row>)> {
-        Ok(self.database.transaction_with(&async_commit(), sql, params).await?)
+        let begun = self.database.transaction_with(&async_commit(), sql, params).await?;
+        Ok(Transaction::with_rows(begun, self.signaller.clone()))
     }
 
     /// Runs one statement in its own durable transaction, in one round trip.
@@ -84,6 +99,13 @@ impl PostgresStore {
         let tx = self.begin().await?;
         let changed = tx.execute(sql, params).await?;
         tx.commit().await?;
+        Ok(changed)
+    }
+
+    /// [`PostgresStore::execute`], and signals the change.
+    async fn execute_and_signal(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
+        let changed = self.execute(sql, params).await?;
+        self.signaller.signal().await;
         Ok(changed)
     }
 

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use windlass_core::{ChunkId, ChunkStatus, JobId};
-use windlass_drivers::{Param, Transaction};
+use windlass_drivers::Param;
 
-use super::{PostgresStore, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, finish, params, sql};
 use crate::{
     Lease, MERGED, NewPart, PartRow, PartStore, Result, SegmentLease, StoreError, rows, transitions,
 };

@@ -80,7 +80,7 @@ impl PostgresStore {
         for sql in statements {
             tx.execute(sql, params![job]).await?;
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Repeats a statement that deletes one batch, until a batch is not full.

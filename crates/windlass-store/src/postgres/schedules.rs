@@ -55,6 +55,6 @@ impl ScheduleStore for PostgresStore {
         next_at: Option<DateTime<Utc>>,
     ) -> Result<bool> {
         let params = params![job_type, paused, next_at.map(instant)];
-        Ok(self.execute(sql!("pause_schedule"), params).await? > 0)
+        Ok(self.execute_and_signal(sql!("pause_schedule"), params).await? > 0)
     }
 }

@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
-use windlass_drivers::Transaction;
 
-use super::{PostgresStore, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, finish, params, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
@@ -60,15 +59,15 @@ async fn write_page(tx: &Transaction, page: &Page) -> Result<()> {
     }
     let next = row.int("next")?;
     // The statements are sent together and run in order, which saves round trips for small jobs.
-    let (segments, chunks, updated, job, signalled) = tokio::join!(
+    let (segments, chunks, updated, job) = tokio::join!(
         biased;
         insert_segments(tx, page, next),
         insert_chunks(tx, page, &job),
         update_segment(tx, page),
-        add_to_job(tx, page),
-        advance::signal(tx)
+        add_to_job(tx, page)
     );
-    segments.and(chunks).and(updated).and(signalled)?;
+    segments.and(chunks).and(updated)?;
+    tx.signal();
     advance::advance(tx, &mut job?).await
 }
 
@@ -128,7 +127,7 @@ async fn release(tx: &Transaction, lease: SegmentLease, back: HandBack) -> Resul
         check_repeated(tx, lease, ChunkStatus::Pending).await?;
     }
     if back.wait.is_zero() {
-        advance::signal(tx).await?;
+        tx.signal();
     }
     Ok(())
 }

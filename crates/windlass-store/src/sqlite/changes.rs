@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -17,6 +17,10 @@ impl ChangeStore for SqliteStore {
     fn subscribe(&self) -> Subscription {
         Subscription::new(&self.poller.changes, self.poller.clone())
     }
+
+    fn change_count(&self) -> Option<i64> {
+        Some(self.poller.changes.count())
+    }
 }
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -29,16 +33,28 @@ pub(super) struct ChangePoller {
     path: PathBuf,
     changes: ChangeCounter,
     reader: Arc<Mutex<Option<SignalReader>>>,
+    /// When the file was polled last, for all subscriptions of this process.
+    polled: Mutex<Option<Instant>>,
 }
 
 impl ChangePoller {
     pub(super) fn new(path: &Path) -> ChangePoller {
         let (changes, reader) = (ChangeCounter::new(), Arc::default());
-        ChangePoller { path: path.to_owned(), changes, reader }
+        ChangePoller { path: path.to_owned(), changes, reader, polled: Mutex::default() }
     }
 
     pub(super) fn changes(&self) -> &ChangeCounter {
         &self.changes
+    }
+
+    /// Whether the file is to be polled now: one poll serves all subscriptions that wait.
+    fn is_due(&self) -> bool {
+        let mut polled = self.polled.lock();
+        let is_due = polled.is_none_or(|at| at.elapsed() >= POLL_INTERVAL / 2);
+        if is_due {
+            *polled = Some(Instant::now());
+        }
+        is_due
     }
 
     /// Reads the signal counter. Errors are ignored: the next poll tries again, and other calls to
@@ -62,7 +78,9 @@ impl ChangePoller {
 impl ChangeSource for ChangePoller {
     async fn watch(&self) {
         loop {
-            self.poll().await;
+            if self.is_due() {
+                self.poll().await;
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }

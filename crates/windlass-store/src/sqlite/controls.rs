@@ -19,7 +19,8 @@ impl ControlStore for SqliteStore {
     }
 
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {
-        self.execute(sql!(shared "set_stopped"), (subject.to_owned(), stopped)).await.map(drop)
+        let params = (subject.to_owned(), stopped);
+        self.execute_and_signal(sql!(shared "set_stopped"), params).await.map(drop)
     }
 
     async fn set_throughput(
@@ -29,7 +30,7 @@ impl ControlStore for SqliteStore {
         rate: Option<i64>,
     ) -> Result<()> {
         let params = (subject.to_owned(), concurrency, rate);
-        self.execute(sql!(shared "set_throughput"), params).await.map(drop)
+        self.execute_and_signal(sql!(shared "set_throughput"), params).await.map(drop)
     }
 
     async fn controls(&self) -> Result<Vec<Control>> {

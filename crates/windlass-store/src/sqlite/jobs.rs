@@ -55,6 +55,11 @@ impl JobStore for SqliteStore {
         self.query(sql!("open_jobs"), params, |row| row.id("id")).await
     }
 
+    async fn has_open_work(&self) -> Result<bool> {
+        self.read(|tx| tx.query_one(sql!(shared "has_open_work"), [], |row| row.flag("is_open")))
+            .await
+    }
+
     async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>> {
         let params = (text.to_owned(), limit);
         self.query(sql!("matching_jobs"), params, |row| row.id("id")).await

@@ -54,6 +54,6 @@ impl ScheduleStore for SqliteStore {
         next_at: Option<DateTime<Utc>>,
     ) -> Result<bool> {
         let params = (job_type.to_owned(), paused, next_at.map(instant));
-        Ok(self.execute(sql!("pause_schedule"), params).await? > 0)
+        Ok(self.execute_and_signal(sql!("pause_schedule"), params).await? > 0)
     }
 }

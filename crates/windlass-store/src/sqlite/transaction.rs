@@ -79,6 +79,19 @@ impl SqliteStore {
     ) -> Result<u64> {
         self.write(move |tx| tx.execute(sql, params)).await
     }
+
+    /// [`SqliteStore::execute`], and signals the change.
+    pub(super) async fn execute_and_signal(
+        &self,
+        sql: &'static str,
+        params: impl Params + Send + 'static,
+    ) -> Result<u64> {
+        let execute = move |tx: &Transaction<'_>| {
+            let changed = tx.execute(sql, params)?;
+            tx.signal().map(|()| changed)
+        };
+        self.write(execute).await
+    }
 }
 
 impl Transaction<'_> {

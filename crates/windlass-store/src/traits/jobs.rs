@@ -20,6 +20,8 @@ pub trait JobStore: Send + Sync {
     async fn owners(&self, jobs: &[JobId]) -> Result<Vec<Owner>>;
     /// Lists the jobs of a submitter that have not ended, oldest first.
     async fn open_jobs(&self, submitted_by: &str, limit: u32) -> Result<Vec<JobId>>;
+    /// Whether a job can be planned or processed, or a dependent job is to be submitted.
+    async fn has_open_work(&self) -> Result<bool>;
     /// Lists the ids that begin with this text or whose last eight characters are this text, newest first.
     async fn matching_jobs(&self, text: &str, limit: u32) -> Result<Vec<JobId>>;
     /// Reads what a job was submitted with.

@@ -75,6 +75,47 @@ async fn the_end_of_a_job_wakes(fixture: StoreFixture) {
     assert!(is_woken(&mut changes).await);
 }
 
+/// Loops that poll seldom while nothing is open learn of these by their notifications.
+async fn commands_of_operators_wake(fixture: StoreFixture) {
+    let store = &fixture.store;
+    let now = store.now().await.unwrap();
+    store.put_schedule("REFRESH", "spec", Some(now)).await.unwrap();
+    let mut changes = fixture.other().await.subscribe();
+    catch_up(&mut changes).await;
+    store.stop("REFRESH", true).await.unwrap();
+    assert!(is_woken(&mut changes).await, "stop");
+    catch_up(&mut changes).await;
+    store.set_throughput("REFRESH", Some(1), None).await.unwrap();
+    assert!(is_woken(&mut changes).await, "throughput");
+    catch_up(&mut changes).await;
+    assert!(store.pause_schedule("REFRESH", true, None).await.unwrap());
+    assert!(is_woken(&mut changes).await, "a paused schedule");
+}
+
+async fn changes_are_counted_in_every_process(fixture: StoreFixture) {
+    let other = fixture.other().await;
+    let mut changes = other.subscribe();
+    catch_up(&mut changes).await;
+    let before = other.change_count().expect("notifications arrive");
+    fixture.submit().await;
+    assert!(is_woken(&mut changes).await);
+    assert!(other.change_count().unwrap() > before);
+}
+
+async fn open_work_is_known(fixture: StoreFixture) {
+    let store = &fixture.store;
+    assert!(!store.has_open_work().await.unwrap(), "an empty store");
+    let job = fixture.planned(1).await;
+    assert!(store.has_open_work().await.unwrap(), "a job with a chunk");
+    store.pause(job, None).await.unwrap();
+    assert!(!store.has_open_work().await.unwrap(), "a paused job");
+    store.resume(job).await.unwrap();
+    let chunk = fixture.lease(job, 1).await.remove(0);
+    assert!(store.has_open_work().await.unwrap(), "a leased chunk");
+    fixture.complete(&chunk).await.unwrap();
+    assert!(!store.has_open_work().await.unwrap(), "a completed job");
+}
+
 async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
     let chunk = fixture.lease(job, 1).await.remove(0);
@@ -93,5 +134,8 @@ both!(
     a_change_between_two_waits_is_not_missed,
     two_subscriptions_of_one_task_are_independent,
     the_end_of_a_job_wakes,
+    commands_of_operators_wake,
+    changes_are_counted_in_every_process,
+    open_work_is_known,
     a_wait_without_a_change_lasts_its_full_time,
 );

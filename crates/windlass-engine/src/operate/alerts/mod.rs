@@ -11,6 +11,7 @@ mod webhook;
 
 use crate::Result;
 use crate::engine::Engine;
+use crate::quiet::Pause;
 use std::time::{Duration, Instant};
 use webhook::Webhook;
 use windlass_core::{AlertKind, Delivery};
@@ -38,6 +39,7 @@ impl Engine {
 
     async fn run_detection(&self) {
         let mut deadlines_checked = None::<Instant>;
+        let mut pause = Pause::new(self);
         loop {
             let deadlines = deadlines_checked.is_none_or(|at| at.elapsed() >= DEADLINE_INTERVAL);
             if deadlines {
@@ -46,7 +48,7 @@ impl Engine {
             if let Err(error) = self.raise_alerts(deadlines).await {
                 tracing::warn!(%error, "failed to detect alerts; retrying");
             }
-            tokio::time::sleep(DETECT_INTERVAL).await;
+            pause.wait(DETECT_INTERVAL).await;
         }
     }
 
