@@ -7,8 +7,8 @@ use anyhow::Result;
 use std::time::Duration;
 use windlass_testkit::Database;
 
-/// Until all loops have found the store without open work.
-const SETTLING: Duration = Duration::from_secs(15);
+/// Until all loops have found the store without open work, and unused connections are closed.
+const SETTLING: Duration = Duration::from_secs(100);
 /// A multiple of the longest time between two polls.
 const OBSERVED: Duration = Duration::from_secs(60);
 

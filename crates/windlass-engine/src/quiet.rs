@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_store::Subscription;
 
 /// The time between two polls while the store has no open work.
-pub(crate) const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const QUIET_POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The number of changes at which the store had no open work; -1 before.
 pub(crate) struct QuietSince(AtomicI64);
@@ -56,11 +56,6 @@ impl Pause {
     /// A pause of a task of this engine.
     pub fn new(engine: &Engine) -> Pause {
         Pause { engine: engine.clone(), changes: engine.store().subscribe() }
-    }
-
-    /// Waits for `usual`; while the store has no open work, until it changes, for ten seconds at most.
-    pub async fn wait(&mut self, usual: Duration) {
-        self.wait_at_most(usual, QUIET_POLL_INTERVAL).await;
     }
 
     /// Waits for `usual`; while the store has no open work, until it changes, for `longest` at most.

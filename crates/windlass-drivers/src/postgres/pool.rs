@@ -6,6 +6,8 @@ use deadpool_postgres::{
     Client, Manager, ManagerConfig, Pool, PoolError, QueueMode, RecyclingMethod, Runtime,
     TimeoutType,
 };
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 
 use super::{Listener, Param, Transaction, settings::Settings};
 use crate::{Error, ErrorClass, Row};
@@ -15,6 +17,7 @@ use crate::{Error, ErrorClass, Row};
 pub struct Postgres {
     pool: Pool,
     pub(super) settings: Arc<Settings>,
+    idle_closer: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl Postgres {
@@ -36,7 +39,7 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
-        Ok(Postgres { pool, settings: Arc::new(settings) })
+        Ok(Postgres { pool, settings: Arc::new(settings), idle_closer: Arc::default() })
     }
 
     /// Runs one statement in its own durable transaction with these settings, in one round trip: begin,
@@ -107,10 +110,31 @@ impl Postgres {
 
     /// A connection of the pool, or a new one.
     async fn client(&self) -> Result<Client, Error> {
+        self.start_idle_closer();
         self.pool.get().await.map_err(|error| match error {
             PoolError::Timeout(TimeoutType::Wait) => error.into(),
             error => self.settings.connect_error(error.into()),
         })
+    }
+
+    /// Starts the task that closes idle connections, unless it runs.
+    fn start_idle_closer(&self) {
+        let mut task = self.idle_closer.lock();
+        // The task ends with the last connection, or with the runtime that it was spawned on.
+        if task.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        let pool = self.pool.weak();
+        *task = Some(tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_TIMEOUT / 2).await;
+                let Some(pool) = pool.upgrade() else { return };
+                pool.retain(|_, metrics| metrics.last_used() < IDLE_TIMEOUT);
+                if pool.status().size == 0 {
+                    return;
+                }
+            }
+        }));
     }
 
     /// Listens on a channel with a separate connection. `None` if notifications do not arrive, as behind a
@@ -143,6 +167,9 @@ impl fmt::Debug for Postgres {
 
 /// Makes the transaction's commit wait until it is on disk, and on the synchronous standbys if there are some.
 pub const DURABLE: &str = "SET LOCAL synchronous_commit = on";
+
+/// A connection that is not used for this time is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The timeout of waiting for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);

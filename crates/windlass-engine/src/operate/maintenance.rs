@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
 use crate::operate::cancellation::{discard_output, end_cancelled};
 use crate::operate::process_identity;
-use crate::quiet::Pause;
+use crate::quiet::{Pause, QUIET_POLL_INTERVAL};
 use crate::shutdown::Shutdown;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,19 +36,28 @@ pub(crate) async fn run(
     // Workers whose orphaned leases are logged.
     let mut logged = BTreeSet::new();
     let mut pause = Pause::new(&engine);
+    let mut last_round = None::<Instant>;
     while !shutdown.requested() {
-        let mut round = round(&engine, &by).await;
+        let mut outcome = Ok(());
+        let is_due =
+            !engine.is_quiet() || last_round.is_none_or(|at| at.elapsed() >= QUIET_POLL_INTERVAL);
+        if is_due {
+            last_round = Some(Instant::now());
+            outcome = round(&engine, &by).await;
+        }
         if last_heartbeat.is_none_or(|at| at.elapsed() >= WORKER_HEARTBEAT_INTERVAL) {
             last_heartbeat = Some(Instant::now());
             let recorded = engine.store().heartbeat_worker(&by, slots as i64).await;
-            round = round.and(recorded.map_err(EngineError::from));
-            let idle = heartbeat.is_idle();
-            round = round.and(watch_peers(&engine, &by, idle, &mut logged).await);
+            outcome = outcome.and(recorded.map_err(EngineError::from));
+            if is_due {
+                let idle = heartbeat.is_idle();
+                outcome = outcome.and(watch_peers(&engine, &by, idle, &mut logged).await);
+            }
         }
         // In a task: a child that does not exit must not delay the next round.
         let steps = engine.clone();
         tokio::spawn(async move { steps.shared.steps.close_idle(CHILD_IDLE_TIMEOUT).await });
-        if let Err(error) = round {
+        if let Err(error) = outcome {
             tracing::warn!(%error, "maintenance failed; retrying");
         }
         tokio::select! {

@@ -19,6 +19,8 @@ use windlass_store::{Alert, DeliveryAttempt, NewAlert};
 
 /// How often failures are looked up.
 const DETECT_INTERVAL: Duration = Duration::from_secs(2);
+/// How often they are looked up while the store has no open work. A change is looked up at once.
+const QUIET_DETECT_INTERVAL: Duration = Duration::from_secs(30);
 /// How often running jobs are compared with their deadlines, and outboxes are read. Less often, because
 /// this sums up chunks and queries the databases of applications.
 const DEADLINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -48,7 +50,7 @@ impl Engine {
             if let Err(error) = self.raise_alerts(deadlines).await {
                 tracing::warn!(%error, "failed to detect alerts; retrying");
             }
-            pause.wait(DETECT_INTERVAL).await;
+            pause.wait_at_most(DETECT_INTERVAL, QUIET_DETECT_INTERVAL).await;
         }
     }
 
