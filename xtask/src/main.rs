@@ -2,6 +2,7 @@
 
 mod bench;
 mod cargo;
+mod cost;
 mod needs;
 mod nightly;
 mod python;
@@ -40,6 +41,9 @@ enum Task {
         /// Number of transactions, up to 10,000,000
         #[arg(long, value_name = "N", default_value = "1_000_000")]
         rows: String,
+        /// Run nothing; print what a month costs on AWS, as in examples/nightly/COST.md
+        #[arg(long, conflicts_with = "rows")]
+        cost: bool,
     },
     /// Make the screenshots in docs/images again.
     Screenshots,
@@ -87,7 +91,8 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Test(TestArgs { quick: true, .. }) => test::run_quick(),
         Task::Test(_) => test::run_all(),
         Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
-        Task::Nightly { rows } => nightly::run(&rows),
+        Task::Nightly { cost: true, .. } => nightly::print_cost(),
+        Task::Nightly { rows, .. } => nightly::run(&rows),
         Task::Screenshots => screenshots::run(),
         Task::Tidy => tidy::run(),
     }

@@ -1,6 +1,6 @@
 //! `cargo xtask nightly`: builds the binary and the example's program in release mode, and runs the example.
 
-use crate::{cargo, needs, python};
+use crate::{cargo, cost, needs, python};
 use std::process::ExitCode;
 
 pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
@@ -13,4 +13,10 @@ pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
     }
     let command = ["run", "--release", "-p", "windlass-nightly", "--", "--rows", rows];
     Ok(if cargo::succeeds(&command)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the tables of examples/nightly/COST.md.
+pub(crate) fn print_cost() -> anyhow::Result<ExitCode> {
+    print!("{}", cost::tables()?);
+    Ok(ExitCode::SUCCESS)
 }

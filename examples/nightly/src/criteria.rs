@@ -1,14 +1,41 @@
 //! Prints the measured values beside the required ones.
 
 use crate::night::Night;
+use anyhow::Context;
 use std::time::Duration;
 
-/// AWS list prices in Tokyo, in dollars: Fargate with two cores and 4 GB per hour, S3 per thousand writes, and S3 per
-/// gigabyte and month. The bank's database and the warehouse are not included: they exist without
-/// Windlass.
-const MACHINE_HOUR: f64 = 2.0 * 0.050_56 + 4.0 * 0.005_53;
-const THOUSAND_WRITES: f64 = 0.004_7;
-const GIGABYTE_MONTH: f64 = 0.025;
+/// AWS list prices in Tokyo.
+const PRICES: &str = include_str!("../prices.toml");
+
+/// What a night costs, in dollars. The bank's database and the warehouse are not included: they exist without
+/// Windlass. COST.md has the whole diagram.
+struct Prices {
+    /// Fargate with two cores and 4 GB.
+    machine_hour: f64,
+    s3_write: f64,
+    s3_gigabyte_month: f64,
+}
+
+impl Prices {
+    fn read() -> anyhow::Result<Prices> {
+        let list: toml::Table = PRICES.parse()?;
+        let usd = |name: &str| {
+            let price =
+                list.get("prices").and_then(|prices| prices.get(name)?.get("usd")?.as_float());
+            price.with_context(|| format!("prices.toml has no price `{name}`"))
+        };
+        Ok(Prices {
+            machine_hour: 2.0 * usd("fargate-vcpu-hour")? + 4.0 * usd("fargate-gb-hour")?,
+            s3_write: usd("s3-write")?,
+            s3_gigabyte_month: usd("s3-gb-month")?,
+        })
+    }
+
+    /// One machine for the duration of the night, and one write per part.
+    fn of(&self, took: Duration, night: &Night) -> f64 {
+        took.as_secs_f64() / 3600.0 * self.machine_hour + night.chunks as f64 / 2.0 * self.s3_write
+    }
+}
 
 /// The required values.
 const NIGHT_ROWS: f64 = 10_000_000.0;
@@ -20,15 +47,16 @@ const MONTHLY: f64 = 3000.0;
 const MEGABYTES: u64 = 200;
 
 /// Prints the table. Returns whether all requirements are met.
-pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
+pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> anyhow::Result<bool> {
+    let prices = Prices::read()?;
     let took = calm.report + calm.export;
     let scale = NIGHT_ROWS / rows as f64;
     let whole = took.mul_f64(scale);
     let errors = share(calm.unprocessed + rough.unprocessed, calm.items + rough.items);
     let failed = rough.failed_chunks.min(rough.reads.1 as u64);
     let success = 1.0 - share(failed, rough.reads.1 as u64);
-    let million = cost(took, calm) * 1_000_000.0 / rows as f64;
-    let stored = calm.bytes as f64 * scale / 1e9 * GIGABYTE_MONTH;
+    let million = prices.of(took, calm) * 1_000_000.0 / rows as f64;
+    let stored = calm.bytes as f64 * scale / 1e9 * prices.s3_gigabyte_month;
     // A month of nights, with their parts kept for a month.
     let month = 30.0 * (million * NIGHT_ROWS / 1e6 + stored);
     let peak = calm.peak_megabytes.max(rough.peak_megabytes);
@@ -70,12 +98,7 @@ pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> bool {
         rough.report.as_secs_f64(),
         rough.export.as_secs_f64()
     );
-    lines.iter().all(|(_, _, met)| *met)
-}
-
-/// The cost of a night: one machine for its duration, and one write per part.
-fn cost(took: Duration, night: &Night) -> f64 {
-    took.as_secs_f64() / 3600.0 * MACHINE_HOUR + night.chunks as f64 / 2000.0 * THOUSAND_WRITES
+    Ok(lines.iter().all(|(_, _, met)| *met))
 }
 
 fn share(part: u64, whole: u64) -> f64 {

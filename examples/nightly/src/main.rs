@@ -21,7 +21,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let servers = servers::start(rows).await?;
     let calm = night::run(&servers, night::Weather::Calm).await?;
     let rough = night::run(&servers, night::Weather::FailingReads).await?;
-    let met = criteria::print(rows, &calm, &rough);
+    let met = criteria::print(rows, &calm, &rough)?;
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
