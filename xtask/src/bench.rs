@@ -8,7 +8,7 @@ pub(crate) fn run(names: &[String], quick: bool, rows: Option<u64>) -> anyhow::R
         return Ok(ExitCode::from(2));
     }
     // One of the benchmarks uses moto.
-    python::install();
+    python::TESTS.install();
     if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli", "--all-features"])? {
         return Ok(ExitCode::FAILURE);
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod cost;
+mod deploy;
 mod needs;
 mod nightly;
 mod python;
@@ -45,6 +46,8 @@ enum Task {
         #[arg(long, conflicts_with = "rows")]
         cost: bool,
     },
+    /// Check the files of deploy/: Kubernetes schemas, Terraform, the state machine. Also a part of `test`.
+    Deployment,
     /// Make the screenshots in docs/images again.
     Screenshots,
     /// Format the code, then run the checks that need no tests.
@@ -93,6 +96,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
         Task::Nightly { cost: true, .. } => nightly::print_cost(),
         Task::Nightly { rows, .. } => nightly::run(&rows),
+        Task::Deployment => deploy::run(),
         Task::Screenshots => screenshots::run(),
         Task::Tidy => tidy::run(),
     }

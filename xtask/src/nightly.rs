@@ -7,7 +7,7 @@ pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
     if !needs::install(needs::For::AllTests) {
         return Ok(ExitCode::from(2));
     }
-    python::install();
+    python::TESTS.install();
     if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli"])? {
         return Ok(ExitCode::FAILURE);
     }

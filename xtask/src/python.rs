@@ -1,4 +1,4 @@
-//! The Python packages that the tests use, in one virtual environment beside cargo's build output.
+//! The Python packages that the tests and checks use, in virtual environments beside cargo's build output.
 
 use std::env;
 use std::fs;
@@ -7,8 +7,31 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// The packages, each with a fixed version.
-const PACKAGES: [&str; 8] = [
+/// A virtual environment.
+pub(crate) struct Environment {
+    /// Its folder in cargo's target folder, named after the first package.
+    folder: &'static str,
+    /// Its packages, each with a fixed version.
+    packages: &'static [&'static str],
+    /// What fails without it.
+    used_by: &'static str,
+}
+
+/// What the tests use; `windlass_testkit::python_program` looks there too.
+pub(crate) const TESTS: Environment = Environment {
+    folder: "schemathesis",
+    packages: &TEST_PACKAGES,
+    used_by: "the tests of the API document, S3, DynamoDB, AWS, Parquet and accessibility, and the check of deploy/",
+};
+
+/// Alone: it needs a copy of python-hcl2 of its own under the same name, and other versions of many packages.
+pub(crate) const CHECKOV: Environment = Environment {
+    folder: "checkov",
+    packages: &["checkov==3.3.30"],
+    used_by: "the scan of deploy/terraform",
+};
+
+const TEST_PACKAGES: [&str; 10] = [
     // Tests the API against its OpenAPI document. The same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
@@ -22,40 +45,53 @@ const PACKAGES: [&str; 8] = [
     "pyarrow==26.0.1",
     // Contains axe-core, which finds accessibility violations.
     "axe-core-python==0.1.0",
+    // Parses Terraform.
+    "python-hcl2==8.1.4",
+    // Validates Kubernetes manifests; contains the schemas.
+    "kubernetes-validate==1.37.0",
 ];
 
-/// Installs the packages unless they are there. On failure it prints the reason and returns: only the tests that use
-/// them fail then.
-pub(crate) fn install() {
-    if let Err(error) = try_install() {
-        eprintln!(
-            "xtask: failed to install the Python packages ({}): {error:#}\n\
-             xtask: the tests that use them will fail: those of the API document, S3, DynamoDB, AWS, Parquet and \
-             accessibility",
-            PACKAGES.join(", ")
-        );
+impl Environment {
+    /// Installs the packages unless they are there. On failure it prints the reason and returns: only what uses them
+    /// fails then.
+    pub(crate) fn install(&self) {
+        if let Err(error) = self.try_install() {
+            eprintln!(
+                "xtask: failed to install the Python packages ({}): {error:#}\n\
+                 xtask: these will fail: {}",
+                self.packages.join(", "),
+                self.used_by
+            );
+        }
     }
-}
 
-fn try_install() -> anyhow::Result<()> {
-    let folder = folder()?;
-    // The stamp is written last, so that an interrupted installation starts again.
-    let (stamp, wanted) = (folder.join("installed"), PACKAGES.join(" "));
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
+    fn try_install(&self) -> anyhow::Result<()> {
+        let folder = self.path()?;
+        // The stamp is written last, so that an interrupted installation starts again.
+        let (stamp, wanted) = (folder.join("installed"), self.packages.join(" "));
+        if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+            return Ok(());
+        }
+        eprintln!("xtask: installing {wanted} in {}", folder.display());
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        run(Command::new(folder.join("bin/python")).args(pip).args(self.packages))?;
+        fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
     }
-    eprintln!("xtask: installing {wanted} in {}", folder.display());
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(folder.join("bin/python")).args(pip).args(PACKAGES))?;
-    fs::write(&stamp, wanted).with_context(|| stamp.display().to_string())
-}
 
-/// The folder where `windlass_testkit::python_program` looks: in cargo's target folder, named after the first package.
-fn folder() -> anyhow::Result<PathBuf> {
-    let program = env::current_exe().context("failed to find the path of xtask")?;
-    let target = program.parent().and_then(Path::parent);
-    Ok(target.context("xtask does not run from cargo's target folder")?.join("schemathesis"))
+    /// Runs a program of the environment. Returns whether it succeeded.
+    pub(crate) fn succeeds(&self, program: &str, args: &[&str]) -> anyhow::Result<bool> {
+        let path = self.path()?.join("bin").join(program);
+        eprintln!("xtask: {program} {}", args.join(" "));
+        let status = Command::new(&path).args(args).status();
+        Ok(status.with_context(|| path.display().to_string())?.success())
+    }
+
+    fn path(&self) -> anyhow::Result<PathBuf> {
+        let program = env::current_exe().context("failed to find the path of xtask")?;
+        let target = program.parent().and_then(Path::parent);
+        Ok(target.context("xtask does not run from cargo's target folder")?.join(self.folder))
+    }
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     if !needs::install(needs::For::AllTests) {
         return Ok(ExitCode::from(2));
     }
-    python::install();
+    python::TESTS.install();
     let made = [
         "test",
         "--workspace",

@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use anyhow::Context;
 
 use crate::needs::For;
-use crate::{cargo, needs, python, tidy};
+use crate::{cargo, deploy, needs, python, tidy};
 
 /// The most tests that run at once. Each starts processes and opens database connections, and all tests of a program
 /// share one PostgreSQL server with 300 connections.
@@ -22,9 +22,10 @@ const QUICK_CHECKS: [Check; 3] = [
     ("format", tidy::is_formatted),
 ];
 
-const SLOW_CHECKS: [Check; 4] = [
+const SLOW_CHECKS: [Check; 5] = [
     ("embedding", tidy::embedding_is_lean),
     ("advisories", tidy::have_no_advisories),
+    ("deployment", deploy::is_valid),
     ("lints", tidy::has_no_lints),
     ("documentation", tidy::is_documented),
 ];
@@ -59,7 +60,7 @@ fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCod
         return Ok(ExitCode::from(2));
     }
     if tests == For::AllTests {
-        python::install();
+        python::TESTS.install();
     }
     let mut failed_checks = Vec::new();
     for (name, check) in checks {
