@@ -157,11 +157,12 @@ impl Job {
         Some((since_start - self.waited).max(TimeDelta::zero()))
     }
 
-    /// When it will end at its current rate; now at the earliest. Unknown before its first item is done.
+    /// When it will end at its average rate; now at the earliest. Unknown before its first item is done, and
+    /// while it is planned, since the number of its items is not known before.
     pub fn projected_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let done = self.items.done();
-        let so_far = self.working_time(now)?;
-        let left = (self.items.total - done).max(0) as f64 / done.max(1) as f64;
+        let done = Some(self.items.done()).filter(|done| *done > 0)?;
+        let so_far = self.working_time(now).filter(|_| self.phase != Some(Phase::Planning))?;
+        let left = (self.items.total - done).max(0) as f64 / done as f64;
         let left = so_far.as_seconds_f64() * left;
         Some(now + TimeDelta::milliseconds((left * 1000.0).min(1e15) as i64))
     }
@@ -250,7 +251,10 @@ mod tests {
         assert_eq!(end(None, 0, 50), None);
         assert_eq!(end(Some(0), 50, 50), Some(100));
         assert_eq!(end(Some(0), 100, 50), Some(50), "now at the earliest");
-        assert!(end(Some(0), 0, 50).unwrap() > 1000, "nothing done yet");
+        assert_eq!(end(Some(0), 0, 50), None, "nothing is done, so there is no rate");
+        let planning = Job { phase: Some(Phase::Planning), ..job(Some(0), 50) };
+        let now = DateTime::from_timestamp(50, 0).unwrap();
+        assert_eq!(planning.projected_end(now), None, "more items may come");
     }
 
     #[test]

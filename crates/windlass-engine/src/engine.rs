@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     /// The availability of each connection that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
     pub(crate) quiet_since: QuietSince,
+    /// The progress of jobs with a deadline.
+    pub(crate) progress: crate::operate::alerts::ProgressOfJobs,
 }
 
 /// Builds an [`Engine`]: configuration, job types and handlers.
@@ -347,6 +349,7 @@ impl Builder {
             replicas,
             steps: self.steps,
             jobs: Mutex::default(),
+            progress: Default::default(),
             schema_cache: crate::plan::schema_cache::SchemaCache::default(),
             controls: Arc::default(),
             throttles,

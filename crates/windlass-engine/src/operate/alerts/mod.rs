@@ -6,12 +6,14 @@
 mod deadline;
 mod detect;
 mod outbox;
+mod recent_progress;
 mod suspended;
 mod webhook;
 
 use crate::Result;
 use crate::engine::Engine;
 use crate::quiet::Pause;
+pub(crate) use deadline::ProgressOfJobs;
 use std::time::{Duration, Instant};
 use webhook::Webhook;
 use windlass_core::{AlertKind, Delivery};

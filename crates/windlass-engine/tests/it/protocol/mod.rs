@@ -12,6 +12,7 @@ mod cancel;
 mod claims;
 mod conflicts;
 mod crash;
+mod deadlines;
 mod definition_errors;
 mod dependents;
 #[cfg(feature = "dynamodb")]
