@@ -104,6 +104,38 @@ async fn a_heartbeat_renews_a_lease_and_stores_progress(fixture: StoreFixture) {
     );
 }
 
+async fn marked_rows_are_kept_over_the_leases_of_a_chunk(fixture: StoreFixture) {
+    let job = fixture.planned_as(with_short_lease("60s", "60s"), 3).await;
+    let store = &fixture.store;
+    let shown = async |chunk: usize| {
+        let row = fixture.chunk(job, chunk).await;
+        (row.rows_marked, row.rows_updated, row.message)
+    };
+    let leased = fixture.lease(job, 3).await;
+    assert_eq!(shown(0).await, (None, None, None), "the step may have no mark");
+    let marked = |progress: Progress, rows| Progress { marked: Some(rows), ..progress };
+
+    // A heartbeat, a release and the end each store the number. Without one it stays.
+    let progress = Some(marked(Progress::default(), 5));
+    let beat = LeaseRenewal { lease: leased[0].lease, progress, in_slot: true };
+    store.heartbeat(&[beat], &[]).await.unwrap();
+    assert_eq!(shown(0).await, (Some(5), Some(0), None));
+    let progress = marked(done(2), 6);
+    store.release(leased[0].lease, &progress, HandBack::default()).await.unwrap();
+    assert_eq!(shown(0).await, (Some(6), Some(2), None));
+    let again = fixture.lease(job, 1).await.remove(0);
+    store.complete(again.lease, &done(6), &[]).await.unwrap();
+    assert_eq!(shown(0).await, (Some(6), Some(6), None));
+
+    // Nothing was left to do.
+    store.complete(leased[1].lease, &marked(done(0), 0), &[]).await.unwrap();
+    let repeated = (Some(0), Some(0), Some("already processed".to_owned()));
+    assert_eq!(shown(1).await, repeated);
+    store.complete_together(&[(leased[2].lease, marked(done(0), 0))]).await.unwrap();
+    assert_eq!(shown(2).await, repeated);
+    fixture.check(job).await;
+}
+
 async fn heartbeats_never_renew_past_the_timeout(fixture: StoreFixture) {
     let job = fixture.planned_as(with_short_lease("1s", "2s"), 1).await;
     let chunk = fixture.lease(job, 1).await.remove(0);
@@ -237,6 +269,7 @@ both!(
     an_expired_lease_is_leased_again,
     an_old_epoch_changes_nothing,
     a_heartbeat_renews_a_lease_and_stores_progress,
+    marked_rows_are_kept_over_the_leases_of_a_chunk,
     heartbeats_never_renew_past_the_timeout,
     lease_statuses_are_in_order,
     a_rescue_returns_only_expired_leases,
