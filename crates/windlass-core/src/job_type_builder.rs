@@ -1,9 +1,9 @@
 //! A job type defined in Rust, with the same fields as `[jobs.NAME]` in windlass.toml.
 
 use crate::{
-    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnConflict, Param, Problem,
-    QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step, StepKind,
-    Throughput,
+    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnBadRow, OnConflict, Param,
+    Problem, QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step,
+    StepKind, Throughput,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -65,6 +65,7 @@ impl JobType {
             version: None,
             guard: None,
             on_conflict: OnConflict::default(),
+            on_bad_row: None,
             mark: None,
             timeout: None,
             env: Vec::new(),
@@ -265,6 +266,12 @@ impl<S> JobTypeBuilder<S> {
     /// What happens when another writer changed a record.
     pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
         self.job_type.step.on_conflict = on_conflict;
+        self
+    }
+
+    /// What happens to a row that a `map` or `export` cannot read; by default it becomes a dead letter.
+    pub fn on_bad_row(mut self, on_bad_row: OnBadRow) -> Self {
+        self.job_type.step.on_bad_row = Some(on_bad_row);
         self
     }
 

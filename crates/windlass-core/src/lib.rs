@@ -67,7 +67,7 @@ pub use retry::{Growth, RetryPolicy};
 pub use schedule::{Missed, Overlap, Schedule};
 pub use secret::Secret;
 pub use state::{AlertKind, ChunkStatus, DeadLetterStatus, Delivery, JobStatus, Phase};
-pub use step::{Endpoint, Export, OnConflict, Step, StepKind};
+pub use step::{Endpoint, Export, OnBadRow, OnConflict, Step, StepKind};
 pub use table::{Column, ColumnType, Index, Table};
 pub use template::{Fragment, Template};
 pub use value::{ExactValue, Value};

@@ -1,5 +1,9 @@
 //! The step of a job type: what it does with each record.
 
+mod on_bad_row;
+
+pub use on_bad_row::OnBadRow;
+
 use crate::{Guard, JobType, Secret, Template};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,6 +22,8 @@ pub struct Step {
     pub guard: Option<Guard>,
     /// What happens when another writer changed the record.
     pub on_conflict: OnConflict,
+    /// What happens to a row that a `map` or `export` cannot read; by default a dead letter.
+    pub on_bad_row: Option<OnBadRow>,
     /// A column that marks the rows of a running chunk.
     pub mark: Option<String>,
     /// How long a command or endpoint may take for one batch; see [`JobType::step_timeout`].
@@ -252,6 +258,9 @@ impl Step {
         if job_type.source.items && self.kind.makes_parts() {
             refuse(field, "needs source.table or source.query".into());
         }
+        if self.on_bad_row.is_some() && !self.kind.makes_parts() {
+            refuse("step.on_bad_row", "requires step.map or step.export".into());
+        }
         if self.mark.is_some() && (is_query || !matches!(self.kind, StepKind::Sql(_))) {
             refuse("step.mark", "requires step.sql on a source.table".into());
         }
@@ -403,6 +412,8 @@ struct StepFields {
     guard: Option<Guard>,
     on_conflict: OnConflict,
     #[serde(skip_serializing_if = "Option::is_none")]
+    on_bad_row: Option<OnBadRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     mark: Option<String>,
 }
 
@@ -443,8 +454,8 @@ impl TryFrom<StepFields> for Step {
                 kinds.len()
             )
         })?;
-        let StepFields { version, guard, on_conflict, mark, timeout, env, .. } = fields;
-        Ok(Step { kind, version, guard, on_conflict, mark, timeout, env })
+        let StepFields { version, guard, on_conflict, on_bad_row, mark, timeout, env, .. } = fields;
+        Ok(Step { kind, version, guard, on_conflict, on_bad_row, mark, timeout, env })
     }
 }
 
@@ -454,6 +465,7 @@ impl From<Step> for StepFields {
             version: step.version,
             guard: step.guard,
             on_conflict: step.on_conflict,
+            on_bad_row: step.on_bad_row,
             mark: step.mark,
             timeout: step.timeout,
             env: step.env,

@@ -76,8 +76,8 @@ pub use windlass_core::config::Connection;
 pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,
     DeadLetterStatus, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError, Job, JobId,
-    JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnConflict, OnExceeded, Outcome, Problem,
-    Record, Report, Request, Retention, RetryPolicy, Schedule, Secret, Value,
+    JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnBadRow, OnConflict, OnExceeded, Outcome,
+    Problem, Record, Report, Request, Retention, RetryPolicy, Schedule, Secret, Value,
 };
 pub use windlass_engine::{
     AfterRestore, Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext,

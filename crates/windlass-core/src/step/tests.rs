@@ -48,6 +48,8 @@ fn wrong_fields_are_refused_with_what_would_be_right() {
         ("step.command = [\"a\"]\nstep.env = [\"WINDLASS_TOKEN\"]", "no command gets it"),
         ("step.refresh = true\nstep.env = [\"A\"]", "step.command"),
         ("step.refresh = true\nstep.insecure = true", "step.http"),
+        ("step.refresh = true\nstep.on_bad_row = \"fail\"", "requires step.map or step.export"),
+        ("step.map = \"a\"\nstep.on_bad_row = \"skip\"", "expected `dead-letter` or `fail`"),
         ("step.command = [\"a\"]\nstep.headers = { A = \"b\" }", "step.http"),
         ("step.http = \"ftp://a\"", "http://"),
         ("step.http = \"http://a b/\"", "not a URL"),

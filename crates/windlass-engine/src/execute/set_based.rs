@@ -2,6 +2,7 @@
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::unwritten::{self, Unwritten};
+use crate::job_context::JobContext;
 use windlass_connectors::{
     Commit, ConnectorError, CutLimits, CutRange, DeferredItem, DeferredState, Effect, ReadLimits,
 };
@@ -59,13 +60,30 @@ async fn next_batch(
     chunk: &ChunkRunner,
     remaining: KeySet,
 ) -> Result<(KeySet, Cursor, i64), StopReason> {
+    let size = chunk.batch_size;
+    if matches!(remaining.keys, Keys::Range(_)) && size > 1 && i64::from(size) >= chunk.leased.items
+    {
+        let left = chunk.leased.items - chunk.ledger.counts.read;
+        return Ok((remaining, Cursor::End, left.max(0)));
+    }
+    Ok(cut_batch(&chunk.job, &chunk.ledger.cursor, remaining, size).await?)
+}
+
+/// The first `size` items of what remains after a cursor, the cursor after them, and how many items they
+/// are expected to be.
+pub(crate) async fn cut_batch(
+    job: &JobContext,
+    cursor: &Cursor,
+    remaining: KeySet,
+    size: u32,
+) -> Result<(KeySet, Cursor, i64), ConnectorError> {
     match &remaining.keys {
         Keys::List(keys) => {
-            let done = match chunk.ledger.cursor.position() {
+            let done = match cursor.position() {
                 Cursor::Index(done) => *done,
                 _ => 0,
             };
-            let batch = keys.iter().take(chunk.batch_size as usize).cloned().collect::<Vec<_>>();
+            let batch = keys.iter().take(size as usize).cloned().collect::<Vec<_>>();
             let cursor = if batch.len() < keys.len() {
                 Cursor::Index(done + batch.len() as u64)
             } else {
@@ -74,23 +92,9 @@ async fn next_batch(
             let items = batch.len() as i64;
             Ok((KeySet { keys: Keys::List(batch), ..remaining }, cursor, items))
         }
-        Keys::Range(_)
-            if chunk.batch_size > 1 && i64::from(chunk.batch_size) >= chunk.leased.items =>
-        {
-            let left = chunk.leased.items - chunk.ledger.counts.read;
-            Ok((remaining, Cursor::End, left.max(0)))
-        }
         Keys::Range(range) => {
-            let within = remaining.within.as_ref();
-            let cuts = chunk
-                .job
-                .source
-                .cut(
-                    &chunk.job.scope,
-                    CutRange::new(within, range),
-                    CutLimits::new(chunk.batch_size, 1, None),
-                )
-                .await?;
+            let range = CutRange::new(remaining.within.as_ref(), range);
+            let cuts = job.source.cut(&job.scope, range, CutLimits::new(size, 1, None)).await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {
                 (Some((KeySet { keys: keys @ Keys::Range(_), .. }, items)), Some(last))

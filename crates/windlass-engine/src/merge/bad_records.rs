@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::execute::chunk_runner::ChunkRunner;
+use crate::merge::bad_rows::dead_letter;
 use tokio::sync::mpsc::{Sender, channel};
 use windlass_connectors::{ConnectorError, Extraction, ReadLimits};
 use windlass_core::{Column, Cursor, Key, KeySet, Keys};
@@ -43,7 +44,9 @@ pub(super) async fn extract(
                     let second = keys.split_off(keys.len() / 2);
                     slices.extend([second, keys]);
                 }
-                Err(error) => letters.extend(dead_letter(chunk, keys, error).await?),
+                Err(error) => {
+                    letters.extend(dead_letter(chunk, &chunk.of_keys(keys), &error).await?);
+                }
             }
         }
     }
@@ -101,22 +104,4 @@ async fn extract_keys(
     };
     let (read, collected) = tokio::join!(reading, collecting);
     read.map(|()| collected)
-}
-
-/// The dead letter of the record of this key. `None` if it was deleted meanwhile.
-async fn dead_letter(
-    chunk: &ChunkRunner,
-    keys: Vec<Key>,
-    error: ConnectorError,
-) -> Result<Option<NewDeadLetter>> {
-    let key_set = chunk.of_keys(keys);
-    let limits = ReadLimits::new(1, usize::MAX);
-    let read = chunk.job.source.read(&chunk.job.scope, &key_set, limits).await?;
-    Ok(read.items.into_iter().next().map(|item| NewDeadLetter {
-        key: item.key.to_text(),
-        record: item.record.to_json(),
-        error: error.to_string(),
-        context: serde_json::Value::Null,
-        attempts: 1,
-    }))
 }

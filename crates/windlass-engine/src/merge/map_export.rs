@@ -8,12 +8,11 @@ use crate::Result;
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 #[cfg(feature = "export")]
 use crate::merge::bad_records;
+use crate::merge::bad_rows;
 use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
 use windlass_core::{Counts, Cursor, ExactValue, KeySet, Problem, Value};
-#[cfg(feature = "export")]
-use windlass_drivers::ErrorClass;
 #[cfg(feature = "export")]
 use windlass_export::PartName;
 use windlass_store::NewPart;
@@ -39,8 +38,13 @@ pub(crate) async fn run_batch(
         }
         // `map` returns aggregates, so the rows read are those counted when the chunk was planned.
         None => {
-            let rows = job.fan_in.map(&job.scope, &job.part_columns, &remaining).await?;
-            (encode(&rows)?, chunk.leased.items)
+            let rows = match job.fan_in.map(&job.scope, &job.part_columns, &remaining).await {
+                Err(error) if bad_rows::makes_dead_letter(chunk, &error) => {
+                    bad_rows::map(chunk, &remaining).await?
+                }
+                rows => rows?,
+            };
+            (encode(&rows)?, chunk.leased.items - chunk.dead_letters.len() as i64)
         }
     };
     chunk.part = Some(part);
@@ -67,7 +71,7 @@ async fn export(
     let reading = chunk.job.fan_in.extract(&chunk.job.scope, extraction);
     let (read, written) = tokio::join!(reading, destination.write(name, rows));
     match read {
-        Err(error) if error.class() == Some(ErrorClass::Data) => {}
+        Err(error) if bad_rows::makes_dead_letter(chunk, &error) => {}
         read => {
             read?;
             return written;

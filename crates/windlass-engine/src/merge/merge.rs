@@ -18,9 +18,10 @@ use windlass_connectors::{
     Bound, Connection, ConnectorError, EmittedCursor, Fence, LoadRequest, Parts, Reduction, Rows,
     Scope,
 };
+use windlass_core::problem::Code;
 use windlass_core::{
     ChunkId, Column, ColumnType, Cursor, ExactValue, JobId, JobStatus, JobType, Json, Load,
-    PaginationState, Report, Request, StepKind, Value,
+    PaginationState, Problem, Report, Request, StepKind, Value,
 };
 use windlass_drivers::ErrorClass;
 use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
@@ -201,7 +202,13 @@ async fn compute_result(
 ) -> Result<Rows> {
     let definition = job.definition();
     let (columns, parts) = match &definition.step.kind {
-        StepKind::Map(_) => (job.part_columns.to_vec(), mapped(engine, job.snapshot.id)),
+        StepKind::Map(_) => {
+            let columns = job.part_columns.to_vec();
+            check_earlier_parts(engine, job, redrive_chain).await?;
+            let width = columns.len();
+            let parts = redrive_chain.iter().map(|id| mapped(engine, *id, width));
+            (columns, stream::iter(parts.collect::<Vec<_>>()).flatten().boxed())
+        }
         _ => {
             let columns = emitted_columns(emitted(job, redrive_chain, Vec::new())).await?;
             (columns.clone(), emitted(job, redrive_chain, columns))
@@ -235,14 +242,42 @@ pub(crate) fn untyped(column: Column) -> Column {
     Column { sql_type: String::new(), ..column }
 }
 
-/// Streams the rows of a job's parts, a page of parts at a time.
-fn mapped(engine: &Engine, job: JobId) -> Parts<'_> {
+/// Refuses to merge a redrive without the parts of the original job, since its result would replace that of all
+/// rows by that of a few.
+async fn check_earlier_parts(engine: &Engine, job: &JobContext, chain: &[JobId]) -> Result<()> {
+    let root = job.snapshot.root;
+    if !chain.contains(&root) || root == job.snapshot.id {
+        return Ok(());
+    }
+    let original = engine.job(root).await?;
+    let refuse = |why: &str| {
+        let detail = format!("cannot merge this redrive with job {root}, {why}");
+        Err(Problem::new(Code::Status, detail).into())
+    };
+    if original.status != JobStatus::Completed {
+        return refuse("which is not completed; retry that job, then redrive");
+    }
+    if original.chunks.total > 0 && engine.store().parts(root, MERGED, 1).await?.is_empty() {
+        return refuse("whose parts were pruned; submit the job type again");
+    }
+    Ok(())
+}
+
+/// Streams the rows of a job's parts, a page of parts at a time. They must have this many columns: a redrive uses
+/// the current definition.
+fn mapped(engine: &Engine, job: JobId, columns: usize) -> Parts<'_> {
     let pages = stream::try_unfold(MERGED, move |after| async move {
         let page =
             engine.store().parts(job, after, PARTS_PER_PAGE).await.map_err(into_data_error)?;
         let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
         let rows = page.iter().map(|row| map_export::decode(&row.part));
         let rows = rows.collect::<Result<Vec<_>>>().map_err(into_data_error)?.concat();
+        if rows.iter().any(|row| row.len() != columns) {
+            let detail = format!(
+                "the parts of job {job} have other columns than step.map has now; submit the job type again"
+            );
+            return Err(Problem::field(Code::Source, "step.map", detail).into());
+        }
         Ok::<_, ConnectorError>(Some((rows, last)))
     });
     pages.boxed()

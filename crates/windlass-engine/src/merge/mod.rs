@@ -3,6 +3,7 @@
 
 #[cfg(feature = "export")]
 mod bad_records;
+mod bad_rows;
 #[cfg(feature = "export")]
 pub(crate) mod destination;
 #[cfg(not(feature = "export"))]

@@ -1,6 +1,7 @@
 //! `examples/nightly` does what its README states, with its own configuration and data, on a real MariaDB, PostgreSQL and
 //! S3 endpoint.
 
+mod bad_rows;
 mod cancel;
 mod firing;
 mod fixture;

@@ -8,6 +8,7 @@ pub(crate) mod common;
 
 mod ambiguous_commit;
 mod audit;
+mod bad_rows;
 mod cancel;
 mod claims;
 mod conflicts;
