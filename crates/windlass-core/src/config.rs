@@ -454,7 +454,7 @@ match = ["month"]
             ("${DATABASE_URL}", "${NO_SUCH}", &["line 6", "NO_SUCH"]),
             ("\"0.01%\"", "\"many\"", &["line 25", "0.01%"]),
             ("attempts = 3", "attempts = 0", &["retry.attempts"]),
-            ("factor = 2.0", "growth = \"cubic\"", &["growth", "`exponential` or `linear`"]),
+            ("factor = 2.0", "growth = \"cubic\"", &["line 24", "`exponential` or `linear`"]),
             ("factor = 2.0", "growth = \"linear\", factor = 3.0", &["retry.factor", "exponential"]),
             ("chunk.items = 1000", "chunk.items = 0", &["chunk.items"]),
             ("step.version = \"version\"", "step.version = \"identifier\"", &["another chunk"]),
