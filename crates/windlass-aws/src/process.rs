@@ -179,7 +179,7 @@ impl Work<'_> {
         let keys: Vec<Key> = items.iter().map(|item| item.key.clone()).collect();
         self.tracker.count(|stats| stats.reads += keys.len() as u64);
         let mut found: HashMap<String, TrackedItem> =
-            match self.records.read(&self.scope, keys).await {
+            match self.records.read(&self.scope, keys, self.group.job).await {
                 Ok(read) => read.into_iter().map(|read| (read.item.key.to_text(), read)).collect(),
                 Err(error) => {
                     items.iter().for_each(|item| self.tracker.failed(item, &error.to_string()));

@@ -59,7 +59,7 @@ pub use outcome::{Change, Counts, Insert, ItemError, Outcome, Row};
 pub use pagination::PaginationState;
 pub use params::{Param, ParamType};
 pub use problem::Problem;
-pub use queue::QueueOptions;
+pub use queue::{QueueLedger, QueueOptions};
 pub use record::{Columns, Record};
 pub use request::Request;
 pub use retention::Retention;

@@ -4,6 +4,7 @@ use crate::JobType;
 use crate::message_key::placeholder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// `queue = { message = "REFRESH_CANDIDATE", field = "identifier", items_per_message = 1 }`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,22 @@ pub struct QueueOptions {
     pub side_by_side: bool,
     /// How many jobs a record remembers, so that none of them processes it twice.
     pub remember: u32,
+    /// Where the jobs of a record are remembered.
+    pub ledger: QueueLedger,
+    /// How long a row of `ledger = "table"` is kept.
+    #[serde(with = "humantime_serde")]
+    pub ledger_ttl: Duration,
+}
+
+/// Where the jobs of a record are remembered, so that none of them processes it twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueLedger {
+    /// In the record itself, which other writers must keep.
+    #[default]
+    Item,
+    /// In a row of the ledger's table for each job and record.
+    Table,
 }
 
 impl Default for QueueOptions {
@@ -36,6 +53,8 @@ impl Default for QueueOptions {
             items_per_message: 1,
             side_by_side: false,
             remember: 10,
+            ledger: QueueLedger::Item,
+            ledger_ttl: Duration::from_secs(30 * 24 * 3600),
         }
     }
 }
@@ -65,10 +84,15 @@ impl QueueOptions {
         let remember = self.remember;
         let detail = format!("must be 1 to {MAX_REMEMBERED_JOBS}, got {remember}");
         refuse("queue.remember", !(1..=MAX_REMEMBERED_JOBS).contains(&remember), detail);
+        let is_short = self.ledger_ttl < MIN_LEDGER_TTL;
+        let detail = "must be at least 1d: a message that lives longer would be processed twice; the default is 30d";
+        refuse("queue.ledger_ttl", is_short, detail.to_owned());
         problems
     }
 }
 
+/// The longest life of a message in the work queue of the example.
+const MIN_LEDGER_TTL: Duration = Duration::from_secs(24 * 3600);
 /// A message must be processed within its visibility timeout.
 const MAX_ITEMS_PER_MESSAGE: u32 = 1000;
 /// The list of jobs is read and written with its record.
@@ -123,6 +147,8 @@ mod tests {
             ("queue.field = \"type\"", "queue.field: must not be `type`"),
             ("queue.items_per_message = 0", "1 to 1000"),
             ("queue.remember = 0", "queue.remember"),
+            ("queue.ledger = \"row\"", "expected `item` or `table`"),
+            ("queue.ledger_ttl = \"1h\"", "queue.ledger_ttl: must be at least 1d"),
             ("queue.items = 1", "items_per_message"),
             (
                 "[jobs.B]\nsource = { connection = \"app\", table = \"t\" }\nqueue.message = \"A\"\n\

@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 use windlass_aws::{Config, JOBS, Queue};
 use windlass_drivers::dynamodb::sdk::Client as Dynamo;
+use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::types::{
     AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeySchemaElement,
     KeyType, Projection, ProjectionType, PutRequest, ScalarAttributeType, WriteRequest,
@@ -79,6 +80,7 @@ impl CandidatesFixture {
         let (candidates, periods) = (format!("candidates-{own}"), format!("periods-{own}"));
         table(&dynamo, &candidates, "identifier", Some("reportingYear")).await;
         table(&dynamo, &periods, "year", None).await;
+        ledger(&dynamo).await;
         let (dead, dead_arn) = queue(&sqs, &format!("dead-{own}"), None).await;
         let (work, _) = queue(&sqs, &format!("work-{own}"), Some(&dead_arn)).await;
         let gateway = Gateway::start(moto.addr()).await;
@@ -323,7 +325,8 @@ source.table = "{candidates}"
 source.filters = {{ reportingYears = "reportingYear" }}
 step.command = ["python3", "migrate.py"]
 step.version = "version"
-queue = {{ message = "MIGRATE_CANDIDATE", field = "identifier" }}
+queue.message = "MIGRATE_CANDIDATE"
+queue.field = "identifier"
 {migrate}
 
 [jobs.REFRESH_PERIODS]
@@ -365,6 +368,23 @@ async fn table(dynamo: &Dynamo, name: &str, key: &str, index: Option<&str>) {
         table = table.attribute_definitions(text(index)).global_secondary_indexes(by);
     }
     table.send().await.unwrap();
+}
+
+/// The ledger's table, which all tests of a process share.
+async fn ledger(dynamo: &Dynamo) {
+    let mut table = dynamo
+        .create_table()
+        .table_name("windlass_ledger")
+        .billing_mode(BillingMode::PayPerRequest);
+    for (name, kind) in [("job", KeyType::Hash), ("row", KeyType::Range)] {
+        let text = AttributeDefinition::builder().attribute_name(name);
+        let text = text.attribute_type(ScalarAttributeType::S).build().unwrap();
+        let key = KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap();
+        table = table.attribute_definitions(text).key_schema(key);
+    }
+    if let Err(error) = table.send().await {
+        assert_eq!(error.code(), Some("ResourceInUseException"), "{error:?}");
+    }
 }
 
 /// A queue with the documented settings. Returns its URL and its ARN.

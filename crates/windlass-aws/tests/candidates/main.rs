@@ -15,5 +15,6 @@ mod process;
 mod record_types;
 mod scenario;
 mod start;
+mod whole_items;
 mod worker;
 mod writer;

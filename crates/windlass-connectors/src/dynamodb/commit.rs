@@ -87,7 +87,7 @@ async fn transact(
 }
 
 /// Adds the tables' names, since DynamoDB does not name the table that is missing.
-fn with_table_names(actions: &[Action], error: Error) -> Error {
+pub(super) fn with_table_names(actions: &[Action], error: Error) -> Error {
     if error.class != ErrorClass::Definition {
         return error;
     }

@@ -10,6 +10,7 @@ mod expression;
 mod fan_in;
 mod fence;
 mod history;
+mod job_ledger;
 mod outbox;
 mod preview;
 mod read;

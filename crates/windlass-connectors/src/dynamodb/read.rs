@@ -153,7 +153,22 @@ async fn get(
             asked.push(key_of(scope, key)?);
         }
     }
-    let (table, mut found) = (&scope.table.name, HashMap::new());
+    let mut found = HashMap::new();
+    for item in batch_get(data, &scope.table.name, asked).await? {
+        let value = |name: &String| item.get(name).cloned().map(from_attribute);
+        let key = scope.key().iter().map(|name| value(name).unwrap_or(Value::Null));
+        found.insert(Key(key.collect()).to_text(), item);
+    }
+    Ok(found)
+}
+
+/// Reads at most [`MAX_KEYS`] items of a table, with consistent reads. The keys must be distinct.
+pub(super) async fn batch_get(
+    data: &DynamodbConnection,
+    table: &str,
+    mut asked: Vec<Attributes>,
+) -> Result<Vec<Attributes>> {
+    let mut found = Vec::with_capacity(asked.len());
     let mut backoff = ThrottleBackoff::default();
     while !asked.is_empty() {
         let wanted = KeysAndAttributes::builder().set_keys(Some(asked)).consistent_read(true);
@@ -162,11 +177,7 @@ async fn get(
         let answer = answer.map_err(|error| with_table_name(table, error.into()))?;
         let items = answer.responses.unwrap_or_default().remove(table).unwrap_or_default();
         let any = !items.is_empty();
-        for item in items {
-            let value = |name: &String| item.get(name).cloned().map(from_attribute);
-            let key = scope.key().iter().map(|name| value(name).unwrap_or(Value::Null));
-            found.insert(Key(key.collect()).to_text(), item);
-        }
+        found.extend(items);
         let left = answer.unprocessed_keys.unwrap_or_default().remove(table);
         asked = left.map(|left| left.keys).unwrap_or_default();
         if any {
