@@ -19,6 +19,8 @@ mod dynamodb;
 mod mirror;
 
 pub use dynamodb::Dynamodb;
+#[cfg(feature = "aws")]
+pub(crate) use dynamodb::call_at;
 
 /// A server on a free port of 127.0.0.1 that keeps its data in memory.
 pub struct Moto {

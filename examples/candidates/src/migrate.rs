@@ -1,5 +1,6 @@
 //! The migration of one candidate.
 
+use crate::on_read::current;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use windlass_export::Destination;
@@ -21,6 +22,11 @@ struct Candidate {
 /// The fields that are copied from the original.
 const FIELDS: [&str; 3] = ["title", "channel", "language"];
 
+/// The result of a refresh: the document in its current form, also if it has that form already.
+pub(crate) fn refresh(item: &Item) -> Json {
+    json!({"key": item.key, "update": {"document": current(item.record.document.clone())}})
+}
+
 /// The result for a candidate: its document with the missing fields, or an error.
 pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
     let (key, document) = (&item.key, &item.record.document);
@@ -41,7 +47,7 @@ pub(crate) async fn migrate(originals: &Destination, item: &Item) -> Json {
             Err(error) => return failed(format!("its original cannot be read: {error}"), true),
         },
     };
-    let mut document = document.clone();
+    let mut document = current(document.clone());
     for field in missing {
         let Some(value) = original.get(field) else {
             return failed(format!("its original has no {field}"), false);

@@ -1,5 +1,6 @@
 //! The parts of AWS that moto lacks: the Lambda runtime, the rule that invokes a function with events, the event
-//! source mapping that invokes one with messages, and a gateway that watches requests.
+//! source mappings that invoke one with messages and with changes of a table, a search engine, and a gateway that
+//! watches requests.
 
 mod bus;
 mod function;
@@ -7,8 +8,12 @@ mod gateway;
 mod http;
 mod mapping;
 mod runtime;
+mod search;
+mod stream;
 
 pub use bus::EventBus;
 pub use function::{Failure, Function};
 pub use gateway::{Gateway, Moment};
 pub use mapping::EventSourceMapping;
+pub use search::SearchEngine;
+pub use stream::StreamMapping;

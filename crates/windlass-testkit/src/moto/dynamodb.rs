@@ -17,6 +17,25 @@ pub struct Dynamodb {
     pub(super) schema: Arc<Mutex<Vec<String>>>,
 }
 
+/// Sends a request of DynamoDB or its streams, and returns the answer.
+pub(crate) fn call_at(addr: SocketAddr, region: &str, target: &str, request: &Value) -> Value {
+    let body = request.to_string();
+    let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
+    let length = body.len();
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\nX-Amz-Target: {target}\r\n\
+         Authorization: AWS4-HMAC-SHA256 Credential=windlass/20260101/{region}/dynamodb/aws4_request\r\n\
+         Content-Type: application/x-amz-json-1.0\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("failed to send a request to moto");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("failed to read moto's answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a body");
+    assert!(head.contains(" 200 "), "{target} {request}: {answer}");
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+}
+
 impl Dynamodb {
     pub(super) fn new(addr: SocketAddr, region: String) -> Self {
         Self { addr, region, schema: Arc::default() }
@@ -24,23 +43,7 @@ impl Dynamodb {
 
     /// Sends a request as an application would.
     pub fn call(&self, operation: &str, request: Value) -> Value {
-        let (addr, region) = (self.addr, &self.region);
-        let body = request.to_string();
-        let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
-        let length = body.len();
-        write!(
-            stream,
-            "POST / HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
-             X-Amz-Target: DynamoDB_20120810.{operation}\r\n\
-             Authorization: AWS4-HMAC-SHA256 Credential=windlass/20260101/{region}/dynamodb/aws4_request\r\n\
-             Content-Type: application/x-amz-json-1.0\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .expect("failed to send a request to moto");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("failed to read moto's answer");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a body");
-        assert!(head.contains(" 200 "), "{operation} {request}: {answer}");
-        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+        call_at(self.addr, &self.region, &format!("DynamoDB_20120810.{operation}"), &request)
     }
 
     /// The URL, with the credentials and the endpoint.

@@ -8,6 +8,7 @@
 )]
 
 mod commands;
+mod indexing;
 mod jobs;
 mod permissions;
 mod record_types;

@@ -9,7 +9,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use windlass_aws::{DETAIL_TYPE, Queue, SOURCE};
 use windlass_drivers::dynamodb::{SdkConfig, settings};
-use windlass_testkit::aws::{EventBus, EventSourceMapping, Function, Gateway};
+use windlass_testkit::aws::{
+    EventBus, EventSourceMapping, Function, Gateway, SearchEngine, StreamMapping,
+};
 use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
 
 /// The example with its own tables and queues.
@@ -17,6 +19,9 @@ pub(crate) struct Stack {
     pub(crate) start: Function,
     pub(crate) bus: EventBus,
     pub(crate) trigger: EventSourceMapping,
+    /// The stream of the table, which invokes the function that indexes candidates.
+    pub(crate) indexer: StreamMapping,
+    pub(crate) search: SearchEngine,
     pub(crate) candidates: Table,
     pub(crate) periods: Table,
     pub(crate) dead: Queue,
@@ -69,14 +74,25 @@ impl Stack {
         start.set("EVENT_BUS_NAME", "candidates");
         start.set("PROCESSING_ENABLED", "true");
 
+        let search = SearchEngine::start().await;
+        let index = env!("CARGO_BIN_EXE_candidates-index");
+        let minute = Duration::from_secs(60);
+        let index = Function::new(index, package.path(), &environment, minute, 1);
+        index.set("SEARCH_URL", &search.url());
+
         let settings = at(moto).await;
         let queues = aws_sdk_sqs::Client::new(&settings);
         let mut trigger = EventSourceMapping::new(queues, output("WorkQueueUrl"), process);
         (trigger.batch_size, trigger.concurrency) = (5, 2);
-        let stack = Stack {
+        // The changes after the candidates are generated.
+        generate(&environment, &format!("--candidates {candidates} --missing {MISSING}")).await;
+        let indexer = StreamMapping::new(moto.addr(), "us-east-1", output("NviTable"), index);
+        Stack {
             start,
             bus,
             trigger,
+            indexer,
+            search,
             candidates: Table::new(&settings, output("NviTable"), "CANDIDATE"),
             periods: Table::new(&settings, output("NviTable"), "PERIOD"),
             dead: Queue::open(&settings, output("DeadLetterQueueUrl")).await.unwrap(),
@@ -84,16 +100,12 @@ impl Stack {
             gateways,
             environment,
             package,
-        };
-        stack.generate(&format!("--candidates {candidates} --missing {MISSING}")).await;
-        stack
+        }
     }
 
     /// Runs the generator.
     pub(crate) async fn generate(&self, flags: &str) {
-        let script = folder("generate.py").display().to_string();
-        let words = flags.split_whitespace().map(str::to_owned);
-        python(&self.environment, [script].into_iter().chain(words)).await.ok();
+        generate(&self.environment, flags).await;
     }
 
     /// Invokes *start* as the console does and waits until everything is enqueued. Returns the answer.
@@ -137,6 +149,12 @@ impl Stack {
         let which = windlass_aws::dead_letters::Which::default();
         windlass_aws::dead_letters::list(&self.dead, &which, 1000).await.unwrap().len()
     }
+}
+
+async fn generate(environment: &[(String, String)], flags: &str) {
+    let script = folder("generate.py").display().to_string();
+    let words = flags.split_whitespace().map(str::to_owned);
+    python(environment, [script].into_iter().chain(words)).await.ok();
 }
 
 /// A file or folder of the example.

@@ -112,6 +112,16 @@ async fn the_functions_have_the_stated_settings_and_triggers() {
         "ScalingConfig": {"MaximumConcurrency": {"Ref": "MaximumConcurrency"}}});
     has(&resources["ProcessBatchJobFunctionMessages"], trigger);
 
+    let index = &resources["IndexCandidatesHandler"];
+    let url = &index["Properties"]["Environment"]["Variables"]["SEARCH_URL"];
+    assert_eq!((&index["Condition"], url), (&json!("HasSearch"), &json!({"Ref": "SearchUrl"})));
+    let stream = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${NviTable}/stream/\
+                  ${NviStreamLabel}";
+    let trigger = json!({"EventSourceArn": {"Fn::Sub": stream}, "StartingPosition": "LATEST",
+        "FunctionResponseTypes": ["ReportBatchItemFailures"], "MaximumRetryAttempts": 10,
+        "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["IndexFailures", "Arn"]}}}});
+    has(&resources["IndexCandidatesHandlerChanges"], trigger);
+
     let (_, template) = examine(TEMPLATE).await;
     let size = &template["Parameters"]["BatchSize"];
     let of = (&size["Default"], &size["MinValue"], &size["MaxValue"]);
@@ -146,8 +156,21 @@ async fn each_function_has_the_permissions_it_needs_and_no_others() {
         "sqs:ReceiveMessage BatchJobWorkQueue".to_owned(),
     ];
     assert_eq!(permissions(&resources["ProcessRole"]), process);
+    let stream = format!("{table}${{NviTable}}/stream/${{NviStreamLabel}}");
+    let index = [
+        format!("dynamodb:DescribeStream {stream}"),
+        format!("dynamodb:GetRecords {stream}"),
+        format!("dynamodb:GetShardIterator {stream}"),
+        format!("dynamodb:ListStreams {table}${{NviTable}}/stream/*"),
+        "es:ESHttpPost arn:${AWS::Partition}:es:${AWS::Region}:${AWS::AccountId}:domain/${SearchDomain}/_bulk"
+            .to_owned(),
+        "logs:CreateLogStream IndexLog".to_owned(),
+        "logs:PutLogEvents IndexLog".to_owned(),
+        "sqs:SendMessage IndexFailures".to_owned(),
+    ];
+    assert_eq!(permissions(&resources["IndexRole"]), index);
     let roles = resources.as_object().unwrap().values();
-    assert_eq!(roles.filter(|resource| resource["Type"] == "AWS::IAM::Role").count(), 2);
+    assert_eq!(roles.filter(|resource| resource["Type"] == "AWS::IAM::Role").count(), 3);
 }
 
 /// The actions that a role allows, each with its resource, in order.
@@ -180,6 +203,7 @@ async fn queue_depth_message_age_and_dead_letters_have_alarms() {
         ("AgeAlarm", "BatchJobWorkQueue", "Age", json!({"Ref": "AlarmAge"})),
         ("DeadLetterAlarm", "BatchJobDLQ", "Visible", json!(0)),
         ("StartAlarm", "StartFailures", "Visible", json!(0)),
+        ("IndexAlarm", "IndexFailures", "Visible", json!(0)),
     ] {
         let metric = match metric {
             "Age" => "ApproximateAgeOfOldestMessage",
