@@ -15,7 +15,8 @@ use windlass_drivers::{Error, ErrorClass};
 pub(super) async fn describe(transaction: &mut Transaction, source: &Source) -> Result<Table> {
     let Some(name) = &source.table else {
         let query = source.query.as_deref().unwrap_or_default();
-        let columns = query_columns(transaction, query).await?;
+        let mut columns = query_columns(transaction, query).await?;
+        add_collations(transaction, query, &mut columns).await?;
         return Ok(Table { name: "source".to_owned(), columns, ..Table::default() });
     };
     let Some(relation) = Relation::find(transaction, name).await? else {
@@ -242,6 +243,38 @@ pub(super) async fn query_columns(
         column
     };
     Ok(found.iter().map(column).collect())
+}
+
+/// Adds the collations of a query's texts to their types, as tables have them: they decide which texts are
+/// equal. The description of a result has only its character set. Reads no rows.
+async fn add_collations(
+    transaction: &mut Transaction,
+    query: &str,
+    columns: &mut [Column],
+) -> Result<()> {
+    let is_text = |column: &&mut Column| column.kind == ColumnType::Text;
+    let mut texts: Vec<&mut Column> = columns.iter_mut().filter(is_text).collect();
+    let collations: Vec<String> = texts
+        .iter()
+        .map(|column| format!("COLLATION({})", Dialect::Mysql.quote(&column.name)))
+        .collect();
+    if collations.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT {} FROM (SELECT 1 AS windlass_one) AS windlass_row \
+         LEFT JOIN (SELECT * FROM {} LIMIT 0) AS source ON true",
+        collations.join(", "),
+        query_relation(query)
+    );
+    for row in transaction.query(&sql, Vec::new()).await? {
+        for (n, column) in texts.iter_mut().enumerate() {
+            if let Some(collation) = value(&row, n, None)?.to_text() {
+                column.sql_type = format!("{} COLLATE {collation}", column.sql_type);
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn column_of(column: &mysql::Column) -> Column {

@@ -102,9 +102,9 @@ pub(super) async fn measure(transaction: &mut Transaction, sql: &str) -> Result<
     }
 }
 
-/// Removes the rows that the database considers equal to an earlier one. Equality depends on the column's
-/// type and collation, so each row is looked up and returned as the table has it. A row that does not
-/// exist is returned as given.
+/// Removes the rows that the database considers equal to an earlier one, by the types and collations of the
+/// columns. Each row is looked up and returned as the table has it. A row that does not exist is returned
+/// as given.
 pub(super) async fn distinct(
     transaction: &mut Transaction,
     scope: &Scope,
@@ -115,12 +115,19 @@ pub(super) async fn distinct(
         return Ok(rows);
     }
     let mut cells = Cells::default();
-    let mut matched = Vec::new();
+    let (mut given, mut matched) = (Vec::new(), Vec::new());
     for (n, name) in columns.iter().enumerate() {
-        let given = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
-        let value = cells.compared(given, scope.table.column(name));
+        let values = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
+        let value = cells.compared(values, scope.table.column(name));
         matched.push(format!("{} = {value}", Dialect::Mysql.quote(name)));
+        given.push(value);
     }
+    // Values that cannot be converted to the column's type are NULL, which equals nothing.
+    let first = format!(
+        "CASE WHEN {} IS NULL THEN v.ord ELSE min(v.ord) OVER (PARTITION BY {}) END",
+        given.join(" IS NULL OR "),
+        given.join(", ")
+    );
     let stored = |name: &String| {
         format!(
             "(SELECT {}{} FROM {} WHERE {} LIMIT 1)",
@@ -132,15 +139,16 @@ pub(super) async fn distinct(
         )
     };
     let stored: Vec<String> = columns.iter().map(stored).collect();
-    let mut sql = Sql::new(Dialect::Mysql, format!("SELECT {} FROM ", stored.join(", ")));
+    let text = format!("SELECT {}, v.ord = {first} FROM ", stored.join(", "));
+    let mut sql = Sql::new(Dialect::Mysql, text);
     cells.push(&mut sql);
     sql.push(" ORDER BY v.ord");
     let found = transaction.query(&sql.text, sql.values()).await?;
     let (mut seen, mut distinct) = (HashSet::new(), Vec::new());
-    for (given, row) in rows.into_iter().zip(&found) {
+    for (given, found_row) in rows.into_iter().zip(&found) {
         let value = |(n, name): (usize, &String)| {
             let column = scope.table.column(name);
-            Ok(match (value(row, n, column)?, column) {
+            Ok(match (value(found_row, n, column)?, column) {
                 (Value::Int(bit), Some(column)) if column.sql_type == "bit(1)" => {
                     Value::Bool(bit == 1)
                 }
@@ -149,8 +157,9 @@ pub(super) async fn distinct(
         };
         let stored: Vec<Value> = columns.iter().enumerate().map(value).collect::<Result<_>>()?;
         let row = if stored.iter().any(Value::is_null) { given } else { stored };
+        let is_first = int(found_row, columns.len())? != 0;
         // The ledger distinguishes rows by their text too.
-        if seen.insert(Key(row.clone()).to_text()) {
+        if is_first && seen.insert(Key(row.clone()).to_text()) {
             distinct.push(row);
         }
     }

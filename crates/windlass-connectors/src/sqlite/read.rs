@@ -81,9 +81,9 @@ pub(super) fn count(connection: &Connection, scope: &Scope, key_set: &KeySet) ->
     row::number(connection, &statement::count(Dialect::Sqlite, scope, key_set))
 }
 
-/// Removes the rows that the database considers equal to an earlier one. Equality depends on the column's
-/// affinity and collation, so each row is looked up and returned as the table has it. A row that does
-/// not exist is returned as given.
+/// Removes the rows that the database considers equal to an earlier one, by the affinities and collations of
+/// the columns. Each row is looked up and returned as the table has it. A row that does not exist is
+/// returned as given.
 pub(super) fn distinct(
     connection: &Connection,
     scope: &Scope,
@@ -92,7 +92,7 @@ pub(super) fn distinct(
 ) -> Result<Vec<Vec<Value>>> {
     let mut seen = std::collections::HashSet::new();
     let mut distinct = Vec::new();
-    for given in rows {
+    for given in first_of_each(connection, scope, columns, rows)? {
         let stored = match stored(connection, scope, columns, &given)? {
             Some(row) => Some(row),
             None => match with_numbers(scope, columns, &given) {
@@ -107,6 +107,42 @@ pub(super) fn distinct(
         }
     }
     Ok(distinct)
+}
+
+/// Removes the rows that the collations of the columns make equal to an earlier one. The empty half of the
+/// UNION gives the values the collations of their columns.
+fn first_of_each(
+    connection: &Connection,
+    scope: &Scope,
+    columns: &[String],
+    rows: Vec<Vec<Value>>,
+) -> Result<Vec<Vec<Value>>> {
+    let names: Vec<String> = (0..columns.len()).map(|n| format!("c{n}")).collect();
+    let named =
+        columns.iter().zip(&names).map(|(column, name)| format!("{} AS {name}", quote(column)));
+    let mut sql = Sql::new(
+        Dialect::Sqlite,
+        format!(
+            "SELECT min(windlass_n) FROM (SELECT {}, 0 AS windlass_n FROM {} WHERE false UNION ALL ",
+            named.collect::<Vec<_>>().join(", "),
+            relation(Dialect::Sqlite, scope)
+        ),
+    );
+    let numbered: Vec<Vec<Value>> = (0..)
+        .zip(&rows)
+        .map(|(n, row)| {
+            let value = |index: usize| row.get(index).cloned().unwrap_or(Value::Null);
+            (0..columns.len()).map(value).chain([Value::Int(n)]).collect()
+        })
+        .collect();
+    sql.json_rows(numbered.iter().map(Vec::as_slice), columns.len() + 1);
+    sql.push(format!(") GROUP BY {}", names.join(", ")));
+    let mut first = std::collections::HashSet::new();
+    each(connection, &sql, |row| {
+        first.insert(row.get::<_, i64>(0).map_err(failed)?);
+        Ok(true)
+    })?;
+    Ok((0..).zip(rows).filter(|(n, _)| first.contains(n)).map(|(_, row)| row).collect())
 }
 
 /// A row as the table has it. `None` when it does not exist.

@@ -415,12 +415,7 @@ async fn cutting_many_values_equals_cutting_each(db: Db) {
                 .cut(&scope, CutRange::new(Some(&within), &all), CutLimits::new(1000, 1000, None))
                 .await
                 .unwrap();
-            // Clients of MariaDB do not know the collation of a query's column.
-            if db.pick("", "", "mariadb") == "mariadb" && source.contains("query") {
-                assert_eq!(found, None);
-            } else {
-                assert_eq!(found, Some(alone), "{source} {value}");
-            }
+            assert_eq!(found, Some(alone), "{source} {value}");
         }
     }
 }

@@ -10,6 +10,7 @@ on_every_backend!(
     a_limited_batch_tells_whether_there_is_more,
     listed_keys_that_exist,
     distinct_uses_the_equality_of_the_database,
+    distinct_compares_values_without_a_record_by_the_collation_of_the_column,
 );
 
 async fn every_type_survives_a_round_trip(db: Db) {
@@ -136,4 +137,36 @@ async fn distinct_uses_the_equality_of_the_database(db: Db) {
     let once = db.data.distinct(&scope, &["id".to_owned()], rows.to_vec()).await.unwrap();
     let texts: Vec<String> = once.iter().map(|row| row[0].to_string()).collect();
     assert_eq!(texts, [db.pick("2.5", "2.5", "2.50"), db.pick("1", "1", "1.00"), "7"]);
+}
+
+/// Records with such a value may be inserted while the job is planned. Two values would then plan them twice.
+async fn distinct_compares_values_without_a_record_by_the_collation_of_the_column(db: Db) {
+    if db.is_postgres() {
+        db.run("CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+            .await;
+    }
+    let kind = db.pick("TEXT COLLATE folded", "TEXT COLLATE NOCASE", "VARCHAR(20)");
+    db.run(&format!(
+        "CREATE TABLE t (id INT PRIMARY KEY, county {kind}); INSERT INTO t VALUES (1, 'Kent')"
+    ))
+    .await;
+    let step = "step.sql = \"DELETE FROM t WHERE {chunk}\"";
+    let query = "SELECT id, county FROM t";
+    for source in [
+        "source.table = \"t\"".to_owned(),
+        format!("source.query = \"{query}\"\nsource.key = [\"id\"]"),
+        format!("source.query = \"{query} UNION ALL {query}\"\nsource.key = [\"id\"]"),
+    ] {
+        let scope = db.scope(&format!("{source}\n{step}")).await;
+        let given = ["essex", "KENT", "Essex", "kent", "wales"];
+        let rows = given.map(|text| vec![Value::from(text)]).to_vec();
+        let once = db.data.distinct(&scope, &["county".to_owned()], rows).await.unwrap();
+        let texts: Vec<String> = once.iter().map(|row| row[0].to_string()).collect();
+        assert_eq!(texts, ["essex", "Kent", "wales"], "{source}");
+        let counties = ["county".to_owned(), "id".to_owned()];
+        let pair = |text: &str, id: i64| vec![Value::from(text), Value::Int(id)];
+        let rows = vec![pair("kent", 2), pair("Kent", 2), pair("Kent", 1), pair("kent", 1)];
+        let once = db.data.distinct(&scope, &counties, rows).await.unwrap();
+        assert_eq!(once, [pair("kent", 2), pair("Kent", 1)], "{source}");
+    }
 }

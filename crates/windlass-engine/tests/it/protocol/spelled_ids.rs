@@ -1,4 +1,4 @@
-//! Ids that are spelled differently from the stored key but equal it for the database. Each record is worked once and
+//! Ids and filter values that are spelled differently from the stored ones but equal them for the database. Each record is worked once and
 //! counted once, and none is left out when its batch is halved.
 
 use crate::protocol::common::*;
@@ -67,13 +67,18 @@ fn times() -> Json {
     ])
 }
 
-/// Creates `words` with these keys. A check refuses the write-back of the first one.
-async fn words(fixture: &EngineFixture, kind: &str, stored: &[&str]) {
+/// Creates the types of PostgreSQL for which different texts are equal.
+async fn folded(fixture: &EngineFixture) {
     if let "postgres" = fixture.spell_for_app("postgres", "", "") {
         let folded = "CREATE EXTENSION IF NOT EXISTS citext;
                       CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)";
         fixture.app.run(folded).await;
     }
+}
+
+/// Creates `words` with these keys. A check refuses the write-back of the first one.
+async fn words(fixture: &EngineFixture, kind: &str, stored: &[&str]) {
+    folded(fixture).await;
     let sql = format!(
         "CREATE TABLE words (id {kind} NOT NULL PRIMARY KEY, amount bigint NOT NULL DEFAULT 0
          CHECK (amount < 5), version bigint NOT NULL DEFAULT 0)"
@@ -150,9 +155,49 @@ pub(crate) async fn a_statement_counts_a_key_once_in_every_spelling_of_its_id(
     }
 }
 
+/// Filter values that are equal in the column's collation plan each record once, from a table and from a query, whose
+/// collation the client does not see.
+pub(crate) async fn a_record_is_planned_once_for_all_spellings_of_its_filter_value(
+    fixture: EngineFixture,
+) {
+    let kinds = match fixture.spell_for_app("postgres", "sqlite", "mariadb") {
+        "postgres" => vec!["citext", "text COLLATE folded"],
+        "sqlite" => vec!["text COLLATE NOCASE"],
+        _ => vec!["varchar(20)", "varchar(20) CHARACTER SET latin1"],
+    };
+    let table = "source.table = \"places\"";
+    let query = "source.query = \"SELECT id, county FROM places\"\nsource.key = [\"id\"]";
+    for (kind, source) in kinds.iter().flat_map(|kind| [(kind, table), (kind, query)]) {
+        let fixture = fixture.another().await;
+        folded(&fixture).await;
+        let sql = format!(
+            "CREATE TABLE places (id bigint NOT NULL PRIMARY KEY, county {kind} NOT NULL,
+             amount bigint NOT NULL DEFAULT 0);
+             CREATE INDEX places_county ON places (county, id);
+             INSERT INTO places (id, county) VALUES (1, 'Kent'), (2, 'kent'), (3, 'KENT'),
+             (4, 'Surrey'), (5, 'Essex')"
+        );
+        fixture.app.run(&sql).await;
+        let step = "step.sql = \"UPDATE places SET amount = amount + 1 WHERE {chunk}\"\n\
+                    source.filters = { counties = \"county\" }\nchunk.items = 2";
+        let jobs = job(step, "").replace("source.table = \"visits\"", source);
+        let engine = fixture.engine(&jobs).await;
+        let counties = ["kent", "Kent", "KeNT", "surrey", "SURREY", "Wales", "WALES"];
+        let request = asked(json!({"jobType": "JOB", "filter": {"counties": counties}}));
+        let id = engine.submit(request, Engine::local_identity()).await.unwrap().id();
+        let done = work(&engine, id).await;
+        assert_eq!(done.status, JobStatus::Completed, "{kind} {source}: {:?}", done.error);
+        assert_eq!((done.items.total, done.items.processed), (4, 4), "{kind} {source}");
+        let sum = fixture.int("SELECT sum(amount) FROM places").await;
+        let once = fixture.int("SELECT count(*) FROM places WHERE amount = 1").await;
+        assert_eq!((sum, once), (4, 4), "{kind} {source}");
+    }
+}
+
 on_each!(
     a_key_is_worked_once_in_every_spelling_of_its_id,
     a_statement_counts_a_key_once_in_every_spelling_of_its_id,
+    a_record_is_planned_once_for_all_spellings_of_its_filter_value,
 );
 
 /// The spelling of a record's key changes after planning, again before its next try, and again before it is
