@@ -21,6 +21,30 @@ pub struct Rows {
     pub rows: Vec<Vec<Value>>,
 }
 
+/// The result of a `map` statement on a key set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mapped {
+    /// The rows that the statement returned.
+    pub rows: RowSet,
+    /// The number of records of the key set when the statement ran.
+    pub read: i64,
+}
+
+impl Mapped {
+    /// Takes the number of records from a result that has it. `None` if the records have to be counted.
+    pub(crate) fn counted(scope: &Scope, rows: &RowSet) -> Result<Option<i64>> {
+        let template = scope.job_type.statement()?;
+        let Some(column) = template.and_then(|template| template.row_count_column()) else {
+            return Ok(None);
+        };
+        let count = |row: &Vec<Value>| match row.get(column) {
+            Some(Value::Int(count)) => Some(*count),
+            _ => None,
+        };
+        Ok(rows.iter().map(count).sum())
+    }
+}
+
 /// A stream of rows, part by part.
 pub type Parts<'a> = BoxStream<'a, Result<Vec<Vec<Value>>>>;
 
@@ -32,8 +56,9 @@ pub type Params = BTreeMap<String, serde_json::Value>;
 pub trait FanIn: Send + Sync {
     /// The columns that the job's `map` statement returns.
     async fn map_columns(&self, scope: &Scope) -> Result<Vec<Column>>;
-    /// Runs the job's `map` statement on a key set.
-    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet>;
+    /// Runs the job's `map` statement on a key set, and counts the records that it read on the same
+    /// snapshot.
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped>;
     /// Reads the rows of a key set in key order, on one snapshot, and sends them as batches. Ends early
     /// when the receiver is dropped.
     #[cfg(feature = "export")]

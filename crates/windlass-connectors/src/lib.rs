@@ -73,7 +73,7 @@ pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};
 #[cfg(feature = "export")]
 pub use fan_in::Extraction;
-pub use fan_in::{Bound, FanIn, LoadRequest, Merge, Params, Parts, Reduction, Rows};
+pub use fan_in::{Bound, FanIn, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Rows};
 pub use history::LedgerHistory;
 pub use inline_source::InlineSource;
 pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};

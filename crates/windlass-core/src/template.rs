@@ -3,6 +3,8 @@
 //! Strings, quoted names, comments, dollar quotes and `::` casts are skipped, so that a colon or a brace
 //! inside them is not a placeholder.
 
+mod row_count;
+
 use std::collections::BTreeSet;
 
 /// A parsed statement, ready for a database to fill in its own placeholders.

@@ -6,7 +6,7 @@ use crate::Extraction;
 #[cfg(feature = "export")]
 use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, data_error};
 use crate::{
-    ConnectorError, FanIn, Ledger, LoadRequest, Merge, Reduction, Result, RowSet, Rows, Scope,
+    ConnectorError, FanIn, Ledger, LoadRequest, Mapped, Merge, Reduction, Result, Rows, Scope,
 };
 use async_trait::async_trait;
 use windlass_core::problem::Code;
@@ -23,7 +23,7 @@ impl FanIn for DynamodbConnection {
         Err(no_statements("step.map"))
     }
 
-    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<RowSet> {
+    async fn map(&self, _: &Scope, _: &[Column], _: &KeySet) -> Result<Mapped> {
         Err(no_statements("step.map"))
     }
 

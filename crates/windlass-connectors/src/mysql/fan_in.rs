@@ -5,7 +5,7 @@ use super::extract;
 use super::row::value;
 use super::{
     CATALOG_TIMEOUT, Cells, LEDGER_TIMEOUT, MysqlConnection, Transaction, commit, describe, finish,
-    release, session_settings, session_settings_with_idle,
+    read, release, session_settings, session_settings_with_idle,
 };
 #[cfg(feature = "export")]
 use crate::Extraction;
@@ -13,7 +13,7 @@ use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::insert_column;
 use crate::{
-    FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet, Rows, Scope,
+    FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result, Rows, Scope,
     statement,
 };
 use async_trait::async_trait;
@@ -31,11 +31,19 @@ impl FanIn for MysqlConnection {
         release(transaction, columns).await
     }
 
-    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped> {
         let sql = statement::map(Dialect::Mysql, scope, Some(key_set))?;
         let mut transaction = self.read_tx(scope.job_type.chunk.timeout).await?;
-        let rows = select(&mut transaction, &sql, columns).await;
-        release(transaction, rows).await
+        let mapped = async {
+            let rows = select(&mut transaction, &sql, columns).await?;
+            let read = match Mapped::counted(scope, &rows)? {
+                Some(read) => read,
+                None => read::count(&mut transaction, scope, key_set).await?,
+            };
+            Ok(Mapped { rows, read })
+        };
+        let mapped = mapped.await;
+        release(transaction, mapped).await
     }
 
     #[cfg(feature = "export")]

@@ -5,8 +5,8 @@ use super::extract;
 use super::row::typed_values;
 use super::write::Batch;
 use super::{
-    CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, release,
-    row,
+    CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, read,
+    release, row,
 };
 #[cfg(feature = "export")]
 use crate::Extraction;
@@ -15,7 +15,7 @@ use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{
-    ConnectorError, FanIn, Ledger, LoadRequest, Merge, Params, Parts, Reduction, Result, RowSet,
+    ConnectorError, FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result,
     Rows, Scope, statement,
 };
 use async_trait::async_trait;
@@ -32,11 +32,19 @@ impl FanIn for PostgresConnection {
         release(transaction, columns).await
     }
 
-    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped> {
         let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
         let transaction = self.chunk_read_tx(scope).await?;
-        let rows = select(&transaction, &sql, columns).await;
-        release(transaction, rows).await
+        let mapped = async {
+            let rows = select(&transaction, &sql, columns).await?;
+            let read = match Mapped::counted(scope, &rows)? {
+                Some(read) => read,
+                None => read::count(&transaction, scope, key_set).await?,
+            };
+            Ok(Mapped { rows, read })
+        };
+        let mapped = mapped.await;
+        release(transaction, mapped).await
     }
 
     #[cfg(feature = "export")]

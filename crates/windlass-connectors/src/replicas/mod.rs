@@ -10,7 +10,7 @@ pub use pool::Replicas;
 #[cfg(feature = "export")]
 use crate::Extraction;
 use crate::{
-    Batch, Connection, ConnectorError, FanIn, ReadLimits, RecordReader, Result, RowSet, Scope,
+    Batch, Connection, ConnectorError, FanIn, Mapped, ReadLimits, RecordReader, Result, Scope,
 };
 use async_trait::async_trait;
 use pool::ReplicaFailure;
@@ -110,7 +110,7 @@ impl FanIn for ReplicaReader {
         self.primary.map_columns(scope).await
     }
 
-    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped> {
         read_from_replicas!(self, |connection| connection.map(scope, columns, key_set))
     }
 

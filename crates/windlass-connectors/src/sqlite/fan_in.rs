@@ -1,7 +1,7 @@
 //! Fan-in: `map`, `reduce` over a temporary table, and replacing rows of a table.
 
 use super::row::{each, execute, values};
-use super::{SqliteConnection, commit, describe, failed};
+use super::{SqliteConnection, commit, describe, failed, read};
 #[cfg(feature = "export")]
 use crate::Extraction;
 #[cfg(feature = "export")]
@@ -10,7 +10,7 @@ use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::insert_column;
 use crate::{
-    FanIn, Ledger, LoadRequest, Merge, Params, Reduction, Result, RowSet, Rows, Scope, statement,
+    FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Reduction, Result, Rows, Scope, statement,
 };
 use async_trait::async_trait;
 use futures::TryStreamExt;
@@ -33,10 +33,16 @@ impl FanIn for SqliteConnection {
         .await
     }
 
-    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<RowSet> {
+    async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped> {
         let (scope, key_set, width) = (scope.clone(), key_set.clone(), columns.len());
         self.read(move |connection| {
-            select(connection, &statement::map(Dialect::Sqlite, &scope, Some(&key_set))?, width)
+            let sql = statement::map(Dialect::Sqlite, &scope, Some(&key_set))?;
+            let rows = select(connection, &sql, width)?;
+            let read = match Mapped::counted(&scope, &rows)? {
+                Some(read) => read,
+                None => read::count(connection, &scope, &key_set)?,
+            };
+            Ok(Mapped { rows, read })
         })
         .await
     }

@@ -274,7 +274,7 @@ async fn a_timestamp_of_a_map_keeps_its_time_zone() {
     .await;
     let scope = db.scope(MAP).await;
     let columns = db.data.map_columns(&scope).await.unwrap();
-    let rows = db.data.map(&scope, &columns, &everything()).await.unwrap();
+    let rows = db.data.map(&scope, &columns, &everything()).await.unwrap().rows;
     let parts = futures::stream::iter([Ok(rows)]).boxed();
     let select = Template::parse("SELECT * FROM parts ORDER BY odd DESC").unwrap();
     let result = db

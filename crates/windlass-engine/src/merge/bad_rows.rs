@@ -3,8 +3,8 @@
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::set_based::cut_batch;
-use windlass_connectors::{ConnectorError, ReadLimits};
-use windlass_core::{Cursor, KeySet, OnBadRow, Value};
+use windlass_connectors::{ConnectorError, Mapped, ReadLimits};
+use windlass_core::{Cursor, KeySet, OnBadRow};
 use windlass_drivers::ErrorClass;
 use windlass_store::NewDeadLetter;
 
@@ -17,14 +17,11 @@ pub(super) fn makes_dead_letter(chunk: &ChunkRunner, error: &ConnectorError) -> 
 /// Runs the `map` of a key set in several statements. A batch that fails is halved until the row that causes it is
 /// alone; after a success batches grow again. The rows of all statements are the part, as if the chunk had been cut
 /// smaller.
-pub(super) async fn map(
-    chunk: &mut ChunkRunner,
-    key_set: &KeySet,
-) -> Result<Vec<Vec<Value>>, StopReason> {
+pub(super) async fn map(chunk: &mut ChunkRunner, key_set: &KeySet) -> Result<Mapped, StopReason> {
     let job = chunk.job.clone();
     let full = u32::try_from(chunk.leased.items).unwrap_or(u32::MAX).max(2);
     let mut size = full / 2;
-    let (mut rows, mut letters) = (Vec::new(), Vec::new());
+    let (mut mapped, mut letters) = (Mapped::default(), Vec::new());
     let mut cursor = Cursor::Start;
     while let Some(remaining) = cursor.remaining(key_set) {
         if chunk.must_hand_back() {
@@ -33,7 +30,8 @@ pub(super) async fn map(
         let (batch, next, _) = cut_batch(&job, &cursor, remaining, size).await?;
         match job.fan_in.map(&job.scope, &job.part_columns, &batch).await {
             Ok(more) => {
-                rows.extend(more);
+                mapped.rows.extend(more.rows);
+                mapped.read += more.read;
                 cursor = next;
                 size = size.saturating_mul(2).min(full);
             }
@@ -46,7 +44,7 @@ pub(super) async fn map(
         }
     }
     chunk.dead_letters = letters;
-    Ok(rows)
+    Ok(mapped)
 }
 
 /// The dead letter of the one row of this batch. `None` if it was deleted meanwhile.

@@ -12,7 +12,7 @@ use crate::merge::bad_rows;
 use crate::merge::destination::JobDestination;
 use sha2::{Digest, Sha256};
 use windlass_core::problem::Code;
-use windlass_core::{Counts, Cursor, ExactValue, KeySet, Problem, Value};
+use windlass_core::{Counts, Cursor, ExactValue, KeySet, Keys, Problem, Value};
 #[cfg(feature = "export")]
 use windlass_export::PartName;
 use windlass_store::NewPart;
@@ -30,26 +30,32 @@ pub(crate) async fn run_batch(
     remaining: KeySet,
 ) -> std::result::Result<(), StopReason> {
     let job = chunk.job.clone();
-    let (part, processed) = match JobDestination::of(&job)? {
+    let (part, processed, skipped) = match JobDestination::of(&job)? {
         Some(destination) => {
             let part = export(chunk, &destination, &remaining).await?;
             let rows = part.rows;
-            (part, rows)
+            (part, rows, 0)
         }
-        // `map` returns aggregates, so the rows read are those counted when the chunk was planned.
         None => {
-            let rows = match job.fan_in.map(&job.scope, &job.part_columns, &remaining).await {
+            let mapped = match job.fan_in.map(&job.scope, &job.part_columns, &remaining).await {
                 Err(error) if bad_rows::makes_dead_letter(chunk, &error) => {
                     bad_rows::map(chunk, &remaining).await?
                 }
-                rows => rows?,
+                mapped => mapped?,
             };
-            (encode(&rows)?, chunk.leased.items - chunk.dead_letters.len() as i64)
+            // Listed keys without a record are skipped.
+            let dead = chunk.dead_letters.len() as i64;
+            let missing = match &remaining.keys {
+                Keys::List(keys) => (keys.len() as i64 - mapped.read - dead).max(0),
+                Keys::Range(_) => 0,
+            };
+            (encode(&mapped.rows)?, mapped.read, missing)
         }
     };
     chunk.part = Some(part);
     let dead = chunk.dead_letters.len() as i64;
-    chunk.ledger.counts = Counts { read: processed + dead, processed, dead, ..Counts::default() };
+    let read = processed + skipped + dead;
+    chunk.ledger.counts = Counts { read, processed, skipped, dead, ..Counts::default() };
     chunk.ledger.cursor = Cursor::End;
     chunk.record_progress();
     Ok(())

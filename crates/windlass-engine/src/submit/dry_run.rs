@@ -112,12 +112,12 @@ async fn sample_parts(
     let keys = items.iter().map(|item| item.key.clone()).collect();
     let mut mapped = Vec::new();
     if !job.part_columns.is_empty() && !items.is_empty() {
-        let rows = job.fan_in.map(&job.scope, &job.part_columns, &KeySet::keys(keys)).await?;
+        let found = job.fan_in.map(&job.scope, &job.part_columns, &KeySet::keys(keys)).await?;
         let row = |values: Vec<Value>| {
             let names = job.part_columns.iter().map(|column| column.name.clone());
             names.zip(values.iter().map(Value::to_json)).collect::<Json>()
         };
-        mapped = rows.into_iter().map(row).collect();
+        mapped = found.rows.into_iter().map(row).collect();
     }
     let sample = |item: windlass_connectors::Item| {
         let before = item.record.to_json();

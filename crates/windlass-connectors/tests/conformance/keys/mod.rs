@@ -359,8 +359,8 @@ impl Table<'_> {
         let mut parts = Vec::new();
         for range in tried!("split", self.data().split(&scope, 2).await) {
             for key_set in self.cut(&scope, &range, 3).await? {
-                let rows = tried!("map", self.data().map(&scope, &columns, &key_set).await);
-                parts.push(Ok(again::<Vec<Vec<Value>>>(&rows)));
+                let mapped = tried!("map", self.data().map(&scope, &columns, &key_set).await);
+                parts.push(Ok(again::<Vec<Vec<Value>>>(&mapped.rows)));
             }
         }
         let select = windlass_core::Template::parse(&format!("SELECT {key} FROM parts")).unwrap();

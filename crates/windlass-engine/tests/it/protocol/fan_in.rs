@@ -170,7 +170,57 @@ pub(crate) async fn emitted_rows_are_reduced(fixture: EngineFixture) {
     assert_eq!(fixture.int("SELECT sum(n) FROM totals WHERE day = 'monday'").await, 50);
 }
 
+/// A row that is gone while its chunk is read, and there again when the audit counts, was missed. Maps count what they
+/// read, whether their statement returns that number or not.
+pub(crate) async fn a_map_that_missed_a_row_is_not_proven(fixture: EngineFixture) {
+    let group = "FROM {source} WHERE {chunk} GROUP BY county";
+    let report =
+        format!("report = {{ to = \"file:{}/map.json\" }}", fixture.folder.path().display());
+    for select in [
+        format!("SELECT county, count(*) AS n {group}"),
+        format!("SELECT county, sum(amount) AS total {group}"),
+        format!("SELECT county, count(*) AS n {group} HAVING count(*) > 100"),
+        "SELECT count(*) AS n FROM {source} WHERE {chunk} AND amount > 9".to_owned(),
+        "SELECT v.id, count(*) AS n FROM {source} AS v JOIN log ON log.visit = v.id \
+         WHERE {chunk:v} GROUP BY v.id"
+            .to_owned(),
+        "SELECT id FROM {source} WHERE {chunk}".to_owned(),
+    ] {
+        let fixture = fixture.another().await;
+        fixture.visits(30).await;
+        let step = format!("step.map = \"{select}\"\nchunk.items = 7");
+        let engine = fixture.engine(&job(&step, &report)).await;
+        let done = complete(&engine).await;
+        assert_eq!((done.items.total, done.items.processed), (30, 30), "{select}");
+
+        let id = submit(&engine).await;
+        plan_job(&engine, id).await;
+        fixture.app.run("DELETE FROM visits WHERE id = 5").await;
+        let done = work(&engine, id).await;
+        fixture.app.run("INSERT INTO visits (id) VALUES (5)").await;
+        assert_eq!((done.items.total, done.items.processed), (30, 29), "{select}");
+        let audit = engine.audit(id).await.unwrap();
+        assert!(!audit.is_proven(), "{select}: {audit:#?}");
+        let reason = "0 appeared and 1 disappeared between planning and reading (chunks 0)";
+        assert!(audit.not_judged.iter().any(|line| line.contains(reason)), "{audit:#?}");
+    }
+}
+
+/// A listed key without a record is skipped, as in the other steps.
+pub(crate) async fn a_map_of_listed_keys_skips_those_without_a_record(fixture: EngineFixture) {
+    visits(&fixture, 30).await;
+    let engine = fixture.engine(&job(MAP, "")).await;
+    let request = json!({"jobType": "JOB", "params": {"day": "monday"}, "ids": [1, 2, 99]});
+    let id = engine.submit(asked(request), Engine::local_identity()).await.unwrap().id();
+    let done = work(&engine, id).await;
+    let items = &done.items;
+    assert_eq!((items.total, items.processed, items.skipped), (3, 2, 1), "{items:?}");
+    proven(&engine, &done).await;
+}
+
 on_each!(
+    a_map_that_missed_a_row_is_not_proven,
+    a_map_of_listed_keys_skips_those_without_a_record,
     totals_equal_the_sums_of_the_database,
     an_empty_source_produces_no_rows,
     a_merge_that_continues_too_late_loads_nothing,
