@@ -51,6 +51,11 @@ pub trait Catalog: Send + Sync {
         let _ = scope;
         Ok(())
     }
+    /// Prepares the update of these columns under the guard, without running it.
+    async fn prepare_update(&self, scope: &Scope, columns: &[String]) -> Result<()> {
+        let _ = (scope, columns);
+        Ok(())
+    }
     /// The number of records of the source that match `source.where`.
     async fn row_count(&self, scope: &Scope) -> Result<RowCount> {
         Ok(RowCount::Estimated(scope.table.estimated_rows))

@@ -70,6 +70,12 @@ pub trait FanIn: Send + Sync {
 pub trait Merge: Send + Sync {
     /// Runs a SELECT over a temporary table `parts`.
     async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows>;
+    /// Prepares the statements that replace rows of the load's table by rows with these columns, without
+    /// running them.
+    async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
+        let _ = (load, columns);
+        Ok(())
+    }
     /// Replaces rows of a table by these, in one transaction that begins with the compare-and-set on
     /// the ledger row. Refuses a result with a row outside the bounds, and deletes no row outside
     /// them.
@@ -199,6 +205,21 @@ impl Replacement {
     pub(crate) fn counts(&self) -> Counts {
         let inserted = self.rows.len() as i64;
         Counts { read: inserted, processed: inserted, ..Counts::default() }
+    }
+
+    /// A replacement by one row without values, for statements that are not run.
+    pub(crate) fn sample(load: &Load, columns: &[Column]) -> Replacement {
+        let mut names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let more: Vec<&String> = load.replace.iter().filter(|name| !names.contains(name)).collect();
+        names.extend(more.into_iter().cloned());
+        let nulls = |count: usize| vec![vec![Value::Null; count]];
+        Replacement {
+            delete_by: load.replace.clone(),
+            deleted: if load.replace.is_empty() { Vec::new() } else { nulls(load.replace.len()) },
+            exact: vec![true; load.replace.len()],
+            rows: nulls(names.len()),
+            columns: names,
+        }
     }
 
     /// Where the result lacks a column of `replace`, the param of that name is its value, in the deleted

@@ -90,3 +90,4 @@ pub use target::{
     Committing, DeferredItems, DeferredPage, DryRun, Fencing, LedgerSchema, Marked, Target,
 };
 pub use validate::validate;
+pub use write::settable_columns;

@@ -1,11 +1,17 @@
 //! The statements of a job type in every form in which they will run. `windlass check` has the database
 //! prepare each of them, so that it finds typos, missing tables, ambiguous columns and wrong types.
 
+use crate::key_check::key_checks;
+use crate::key_walk::{self, Step};
 use crate::predicate::Bounds;
 use crate::sql::{Dialect, Sql};
-use crate::{ConnectorError, Result, Scope, statement};
+use crate::statement::columns_of;
+use crate::value_lookup::ValueLookup;
+use crate::{ConnectorError, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
-use windlass_core::{Column, ColumnType, Fragment, Key, KeyRange, KeySet, Keys, StepKind, Value};
+use windlass_core::{
+    Change, Column, ColumnType, Fragment, Key, KeyRange, KeySet, Keys, Record, StepKind, Value,
+};
 
 /// The restrictions and the key sets that change the text of a statement.
 pub(crate) struct Forms {
@@ -62,6 +68,18 @@ impl Forms {
         Ok(statements)
     }
 
+    /// The look-ups of each filter, by the name of the filter.
+    pub(crate) fn lookups(&self) -> Vec<(String, ValueLookup<'_>)> {
+        let several = self.scopes.last().into_iter();
+        several
+            .flat_map(|scope| scope.filters.iter().map(move |filter| (scope, filter)))
+            .map(|(scope, (name, _, values))| {
+                let lookup = ValueLookup::new(self.dialect, scope, name, values);
+                (format!("source.filters.{name}"), lookup)
+            })
+            .collect()
+    }
+
     fn add<'a>(
         &self,
         scope: &'a Scope,
@@ -76,13 +94,25 @@ impl Forms {
             (None, None) => "source.table",
         };
         statements.push((field, statement::select(dialect, scope, key_set, Bounds::All, 1)));
+        // Planning counts, numbers and walks along the keys.
+        statements.push((field, statement::count(dialect, scope, key_set)));
+        for direction in ["", " DESC"] {
+            let step = Step { direction, limit: 1, offset: 1 };
+            let walk = key_walk::select(dialect, scope, key_set, Bounds::All, step);
+            statements.push((field, walk));
+        }
+        if !scope.walks_by_key(None) {
+            statements.push((field, key_walk::number(dialect, scope, key_set, 1, 1)));
+        }
+        let checks = key_checks(dialect, scope, None);
+        statements.extend(checks.into_iter().map(|(sql, _)| ("source.key", sql)));
         let step = &scope.job_type.step;
         match &step.kind {
             StepKind::Map(_) => {
                 statements.push(("step.map", statement::map(dialect, scope, Some(key_set))?));
             }
-            StepKind::Sql(_) => {
-                statements.push(("step.sql", statement::step(dialect, scope, key_set)?));
+            StepKind::Sql(_) | StepKind::Refresh => {
+                statements.push((step.kind.field(), statement::step(dialect, scope, key_set)?));
             }
             _ => {}
         }
@@ -92,6 +122,23 @@ impl Forms {
         ];
         statements.extend(marks.into_iter().flatten().map(|sql| ("step.mark", sql)));
         Ok(())
+    }
+}
+
+/// An update of these columns, for a statement that is not run.
+pub(crate) fn sample_update(dialect: Dialect, scope: &Scope, columns: &[String]) -> WriteItem {
+    let sample = |name: &String| sample(dialect, scope.table.column(name), 0);
+    let version = scope.job_type.step.version.as_ref();
+    WriteItem {
+        key: Key(scope.key().iter().map(sample).collect()),
+        guard: version.map_or(Value::Null, sample),
+        change: Change {
+            update: columns.iter().map(|name| (name.clone(), Value::Null)).collect(),
+            ..Change::default()
+        },
+        record: Record::new(columns_of(scope), Vec::new()),
+        attempts: 0,
+        conflicts: 0,
     }
 }
 

@@ -119,6 +119,20 @@ pub(crate) fn missing_insert_table(table: &str) -> Error {
     Error::new(ErrorClass::Definition, format!("insert: there is no table `{table}`"))
 }
 
+/// A load into a table that does not exist.
+pub(crate) fn missing_load_table(table: &str) -> Error {
+    Error::new(ErrorClass::Definition, format!("load: there is no table `{table}`"))
+}
+
+/// The columns of an insert's table with these names.
+pub(crate) fn insert_columns<'a>(
+    table: &str,
+    columns: &'a [Column],
+    names: &[String],
+) -> Result<Vec<&'a Column>, Error> {
+    names.iter().map(|name| insert_column(table, columns, name)).collect()
+}
+
 /// The column of an insert's table with this name.
 pub(crate) fn insert_column<'a>(
     table: &str,
@@ -140,6 +154,12 @@ fn check<'a>(scope: &'a Scope, name: &str) -> Result<&'a Column, Error> {
             scope.table.name
         ))
     })
+}
+
+/// The columns that the outcomes of items may set.
+pub fn settable_columns(scope: &Scope) -> Vec<String> {
+    let names = scope.table.columns.iter().map(|column| column.name.clone());
+    names.filter(|name| may_set(scope, name).is_ok()).collect()
 }
 
 /// Refuses a column that an item's outcome must not set.

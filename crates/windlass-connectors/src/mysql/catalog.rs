@@ -2,7 +2,7 @@
 
 use super::{
     CATALOG_TIMEOUT, MEASURE_TIMEOUT, MysqlConnection, describe, durability, in_read_tx, preview,
-    read, release, replication,
+    read, release, replication, write,
 };
 use crate::row_count::{MAX_COUNTED_ROWS, count_some, counted, select_all};
 use crate::sql::{Dialect, inner};
@@ -32,6 +32,12 @@ impl Catalog for MysqlConnection {
     async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
         let mut transaction = self.write_tx(scope).await?;
         let prepared = preview::prepare(&mut transaction, scope).await;
+        release(transaction, prepared).await
+    }
+
+    async fn prepare_update(&self, scope: &Scope, columns: &[String]) -> Result<()> {
+        let mut transaction = self.write_tx(scope).await?;
+        let prepared = write::prepare_update(&mut transaction, scope, columns).await;
         release(transaction, prepared).await
     }
 

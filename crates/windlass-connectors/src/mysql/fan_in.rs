@@ -11,16 +11,15 @@ use super::{
 use crate::Extraction;
 use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation};
-use crate::write::insert_column;
+use crate::write::{insert_column, insert_columns, missing_load_table};
 use crate::{
     FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result, Rows, Scope,
     statement,
 };
 use async_trait::async_trait;
 use futures::TryStreamExt;
-use windlass_core::{Column, ColumnType, Cursor, KeySet, Template, Value};
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Template, Value};
 use windlass_drivers::mysql::{Access, Row};
-use windlass_drivers::{Error, ErrorClass};
 
 #[async_trait]
 impl FanIn for MysqlConnection {
@@ -67,6 +66,14 @@ impl Merge for MysqlConnection {
         // The session is reused. If the connection is lost, the table is dropped with it.
         let _ = transaction.batch("DROP TEMPORARY TABLE IF EXISTS parts").await;
         release(transaction, reduced).await
+    }
+
+    async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
+        let replacement = Replacement::sample(load, columns);
+        let settings = session_settings(CATALOG_TIMEOUT, CATALOG_TIMEOUT);
+        let mut transaction = self.db.begin(Access::Write, &settings).await?;
+        let prepared = prepare_replace(&mut transaction, &load.table, &replacement).await;
+        release(transaction, prepared).await
     }
 
     async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
@@ -132,19 +139,29 @@ async fn insert(
     rows: &[Vec<Value>],
 ) -> Result<()> {
     for rows in rows.chunks(INSERT_ROWS) {
-        let mut cells = Cells::default();
-        let mut values = Vec::new();
-        for (n, column) in columns.iter().enumerate() {
-            values.push(cells.assigned(rows.iter().map(|row| &row[n]), column));
-        }
-        let insert = statement::insert_into(Dialect::Mysql, table, names);
-        let text = format!("{insert} SELECT {} FROM ", values.join(", "));
-        let mut sql = Sql::new(Dialect::Mysql, text);
-        cells.push(&mut sql);
-        sql.push(" ORDER BY v.ord");
+        let sql = insert_statement(table, columns, names, rows);
         transaction.execute(&sql.text, sql.values()).await?;
     }
     Ok(())
+}
+
+fn insert_statement<'a>(
+    table: &str,
+    columns: &[&Column],
+    names: &[&str],
+    rows: &[Vec<Value>],
+) -> Sql<'a> {
+    let mut cells = Cells::default();
+    let mut values = Vec::new();
+    for (n, column) in columns.iter().enumerate() {
+        values.push(cells.assigned(rows.iter().map(|row| &row[n]), column));
+    }
+    let insert = statement::insert_into(Dialect::Mysql, table, names);
+    let text = format!("{insert} SELECT {} FROM ", values.join(", "));
+    let mut sql = Sql::new(Dialect::Mysql, text);
+    cells.push(&mut sql);
+    sql.push(" ORDER BY v.ord");
+    sql
 }
 
 /// The most rows of one INSERT.
@@ -156,36 +173,57 @@ async fn replace_rows(
     table: &str,
     replacement: &Replacement,
 ) -> Result<()> {
-    let Some(columns) = describe::columns_of(transaction, table).await? else {
-        let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(ErrorClass::Definition, message).into());
-    };
-    let quoted = Dialect::Mysql.quote_table(table);
+    let columns = table_columns(transaction, table).await?;
     if !replacement.deleted.is_empty() {
-        let mut cells = Cells::default();
-        let mut matched = Vec::new();
-        for (index, name) in replacement.delete_by.iter().enumerate() {
-            let column = insert_column(table, &columns, name)?;
-            let deleted = replacement.deleted.iter().map(|row| &row[index]);
-            let value = cells.compared(deleted, Some(column));
-            let name = format!("t.{}", Dialect::Mysql.quote(name));
-            matched.push(format!("{name} <=> {value}"));
-            if replacement.exact[index] && has_collation(Some(column)) {
-                let (name, value) = (Dialect::Mysql.bytes(&name), Dialect::Mysql.bytes(&value));
-                matched.push(format!("{name} <=> {value}"));
-            }
-        }
-        let mut sql = Sql::new(Dialect::Mysql, format!("DELETE t FROM {quoted} AS t JOIN "));
-        cells.push(&mut sql);
-        sql.push(format!(" ON {}", matched.join(" AND ")));
+        let sql = delete(table, &columns, replacement)?;
         transaction.execute(&sql.text, sql.values()).await?;
     }
-    let mut set = Vec::new();
-    for name in &replacement.columns {
-        set.push(insert_column(table, &columns, name)?);
-    }
+    let set = insert_columns(table, &columns, &replacement.columns)?;
     let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
     insert(transaction, table, &set, &names, &replacement.rows).await
+}
+
+/// Has the server prepare what [`replace_rows`] runs.
+async fn prepare_replace(
+    transaction: &mut Transaction,
+    table: &str,
+    replacement: &Replacement,
+) -> Result<()> {
+    let columns = table_columns(transaction, table).await?;
+    if !replacement.deleted.is_empty() {
+        transaction.columns(&delete(table, &columns, replacement)?.text).await?;
+    }
+    let set = insert_columns(table, &columns, &replacement.columns)?;
+    let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
+    transaction.columns(&insert_statement(table, &set, &names, &replacement.rows).text).await?;
+    Ok(())
+}
+
+async fn table_columns(transaction: &mut Transaction, table: &str) -> Result<Vec<Column>> {
+    let columns = describe::columns_of(transaction, table).await?;
+    Ok(columns.ok_or_else(|| missing_load_table(table))?)
+}
+
+/// The DELETE of the replaced rows.
+fn delete<'a>(table: &str, columns: &[Column], replacement: &Replacement) -> Result<Sql<'a>> {
+    let quoted = Dialect::Mysql.quote_table(table);
+    let mut cells = Cells::default();
+    let mut matched = Vec::new();
+    for (index, name) in replacement.delete_by.iter().enumerate() {
+        let column = insert_column(table, columns, name)?;
+        let deleted = replacement.deleted.iter().map(|row| &row[index]);
+        let value = cells.compared(deleted, Some(column));
+        let name = format!("t.{}", Dialect::Mysql.quote(name));
+        matched.push(format!("{name} <=> {value}"));
+        if replacement.exact[index] && has_collation(Some(column)) {
+            let (name, value) = (Dialect::Mysql.bytes(&name), Dialect::Mysql.bytes(&value));
+            matched.push(format!("{name} <=> {value}"));
+        }
+    }
+    let mut sql = Sql::new(Dialect::Mysql, format!("DELETE t FROM {quoted} AS t JOIN "));
+    cells.push(&mut sql);
+    sql.push(format!(" ON {}", matched.join(" AND ")));
+    Ok(sql)
 }
 
 /// A column of another database, with a type that fits all values of its kind.

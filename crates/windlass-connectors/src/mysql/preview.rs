@@ -31,6 +31,12 @@ pub(super) async fn prepare(transaction: &mut Transaction, scope: &Scope) -> Res
         let prepared = transaction.columns(&sql.text).await;
         prepared.map_err(|error| refused(scope, field, error.into()))?;
     }
+    for (field, lookup) in forms.lookups() {
+        for sql in [lookup.larger_than(1), lookup.keys()] {
+            let prepared = transaction.columns(&sql.text).await;
+            prepared.map_err(|error| refused(scope, &field, error.into()))?;
+        }
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 
 use super::row::int;
 use super::{Cells, MysqlConnection, describe};
+use crate::prepare::sample_update;
 use crate::sql::{Dialect, Sql};
 use crate::write::{
     Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
@@ -49,6 +50,34 @@ async fn lock(
     items: &[WriteItem],
     group: &Updates<'_>,
 ) -> Result<Vec<usize>> {
+    let sql = lock_statement(scope, items, group)?;
+    let rows = transaction.query(&sql.text, sql.values()).await?;
+    let mut found = HashSet::with_capacity(rows.len());
+    for row in &rows {
+        found.insert(int(row, 0)?);
+    }
+    let numbered = group.items.iter().zip(1..);
+    Ok(numbered.filter(|(_, ord)| found.contains(ord)).map(|(item, _)| *item).collect())
+}
+
+/// Has the server prepare the update of these columns.
+pub(super) async fn prepare_update(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    columns: &[String],
+) -> Result<()> {
+    let items = [sample_update(Dialect::Mysql, scope, columns)];
+    for group in updates(scope, &items)? {
+        let lock = lock_statement(scope, &items, &group)?;
+        let update = update_statement(scope, &items, &group, &group.items);
+        for sql in [lock, update] {
+            transaction.columns(&sql.text).await?;
+        }
+    }
+    Ok(())
+}
+
+fn lock_statement<'a>(scope: &Scope, items: &[WriteItem], group: &Updates<'_>) -> Result<Sql<'a>> {
     let mut cells = Cells::default();
     let mut matched = by_key(&mut cells, scope, items, &group.items);
     let guard = guard::expression(Dialect::Mysql, scope, Some("t"));
@@ -59,13 +88,7 @@ async fn lock(
     let mut sql = Sql::new(Dialect::Mysql, "SELECT v.ord FROM ");
     cells.push(&mut sql);
     sql.push(joined(scope, &matched)).push(" FOR UPDATE");
-    let rows = transaction.query(&sql.text, sql.values()).await?;
-    let mut found = HashSet::with_capacity(rows.len());
-    for row in &rows {
-        found.insert(int(row, 0)?);
-    }
-    let numbered = group.items.iter().zip(1..);
-    Ok(numbered.filter(|(_, ord)| found.contains(ord)).map(|(item, _)| *item).collect())
+    Ok(sql)
 }
 
 /// Updates the locked rows.
@@ -76,6 +99,17 @@ async fn update(
     group: &Updates<'_>,
     current: &[usize],
 ) -> Result<()> {
+    let sql = update_statement(scope, items, group, current);
+    transaction.execute(&sql.text, sql.values()).await?;
+    Ok(())
+}
+
+fn update_statement<'a>(
+    scope: &Scope,
+    items: &[WriteItem],
+    group: &Updates<'_>,
+    current: &[usize],
+) -> Sql<'a> {
     let mut cells = Cells::default();
     let matched = by_key(&mut cells, scope, items, current);
     let mut set = Vec::from_iter(guard::raise_version(Dialect::Mysql, scope, Some("t")));
@@ -88,8 +122,7 @@ async fn update(
     let mut sql = Sql::new(Dialect::Mysql, "UPDATE ");
     cells.push(&mut sql);
     sql.push(joined(scope, &matched)).push(" SET ").push(set.join(", "));
-    transaction.execute(&sql.text, sql.values()).await?;
-    Ok(())
+    sql
 }
 
 /// Forces the join order: the batch first, then one lookup by key per row. MySQL assumes few rows in a JSON

@@ -2,7 +2,7 @@
 
 use super::{
     MEASURE_TIMEOUT, PostgresConnection, describe, in_catalog_tx, milliseconds, preview, release,
-    replication, row,
+    replication, row, write,
 };
 use crate::row_count::{MAX_COUNTED_ROWS, count_some, counted, select_all};
 use crate::sql::{Dialect, inner};
@@ -32,6 +32,12 @@ impl Catalog for PostgresConnection {
     async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
         let transaction = self.write_tx(scope).await?;
         let prepared = preview::prepare(&transaction, scope).await;
+        release(transaction, prepared).await
+    }
+
+    async fn prepare_update(&self, scope: &Scope, columns: &[String]) -> Result<()> {
+        let transaction = self.write_tx(scope).await?;
+        let prepared = write::prepare_update(&transaction, scope, columns).await;
         release(transaction, prepared).await
     }
 

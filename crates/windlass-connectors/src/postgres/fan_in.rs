@@ -13,15 +13,15 @@ use crate::Extraction;
 use crate::array_text;
 use crate::fan_in::Replacement;
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
-use crate::write::insert_column;
+use crate::write::{insert_column, insert_columns, missing_load_table};
 use crate::{
     ConnectorError, FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result,
     Rows, Scope, statement,
 };
 use async_trait::async_trait;
 use futures::{SinkExt, TryStreamExt};
-use windlass_core::{Column, ColumnType, Cursor, KeySet, Template, Value};
-use windlass_drivers::{Bytes, Error, ErrorClass, Transaction};
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Template, Value};
+use windlass_drivers::{Bytes, Error, Transaction};
 
 #[async_trait]
 impl FanIn for PostgresConnection {
@@ -69,6 +69,13 @@ impl Merge for PostgresConnection {
         let reduced = reduce(&transaction, columns, parts, select, params).await;
         // The rollback drops the temporary table.
         release(transaction, reduced).await
+    }
+
+    async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
+        let replacement = Replacement::sample(load, columns);
+        let transaction = self.db.transaction(LEDGER_SETTINGS).await?;
+        let prepared = prepare_replace(&transaction, &load.table, &replacement).await;
+        release(transaction, prepared).await
     }
 
     async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
@@ -168,34 +175,12 @@ async fn replace_rows(
     table: &str,
     replacement: &Replacement,
 ) -> Result<()> {
-    let Some(columns) = describe::columns_of(transaction, table).await? else {
-        let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(ErrorClass::Definition, message).into());
-    };
+    let columns = table_columns(transaction, table).await?;
     if !replacement.deleted.is_empty() {
-        let mut batch = Batch::default();
-        let mut matched = Vec::new();
-        for (index, name) in replacement.delete_by.iter().enumerate() {
-            let column = insert_column(table, &columns, name)?;
-            let value = batch.add(replacement.deleted.iter().map(|row| &row[index]), Some(column));
-            let name = format!("t.{}", quote(name));
-            matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
-            if replacement.exact[index] && has_collation(Some(column)) {
-                let (name, value) =
-                    (Dialect::Postgres.bytes(&name), Dialect::Postgres.bytes(&value));
-                matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
-            }
-        }
-        let sql = format!(
-            "DELETE FROM {} AS t USING {} WHERE {}",
-            quote_table(table),
-            batch.relation(),
-            matched.join(" AND "),
-        );
+        let (sql, batch) = delete(table, &columns, replacement)?;
         transaction.execute(&sql, &batch.params()).await?;
     }
-    let types = replacement.columns.iter().map(|name| insert_column(table, &columns, name));
-    let types = types.collect::<std::result::Result<Vec<&Column>, Error>>()?;
+    let types = insert_columns(table, &columns, &replacement.columns)?;
     let names: Vec<String> = replacement.columns.iter().map(|name| quote(name)).collect();
     let sql = format!("COPY {} ({}) FROM STDIN", quote_table(table), names.join(", "));
     let mut copy = std::pin::pin!(transaction.copy_in(&sql).await?);
@@ -205,6 +190,61 @@ async fn replace_rows(
     }
     copy.finish().await.map_err(Error::from)?;
     Ok(())
+}
+
+/// Has the server plan what [`replace_rows`] runs. COPY cannot be planned, so an INSERT checks the privileges.
+async fn prepare_replace(
+    transaction: &Transaction,
+    table: &str,
+    replacement: &Replacement,
+) -> Result<()> {
+    let columns = table_columns(transaction, table).await?;
+    if !replacement.deleted.is_empty() {
+        let (sql, batch) = delete(table, &columns, replacement)?;
+        transaction.query(&format!("EXPLAIN {sql}"), &batch.params()).await?;
+    }
+    let types = insert_columns(table, &columns, &replacement.columns)?;
+    let names: Vec<&str> = types.iter().map(|column| column.name.as_str()).collect();
+    let nulls = types.iter().map(|column| format!("NULL::{}", column.sql_type));
+    let sql = format!(
+        "EXPLAIN {} SELECT {}",
+        statement::insert_into(Dialect::Postgres, table, &names),
+        nulls.collect::<Vec<_>>().join(", ")
+    );
+    transaction.query(&sql, &[]).await?;
+    Ok(())
+}
+
+async fn table_columns(transaction: &Transaction, table: &str) -> Result<Vec<Column>> {
+    let columns = describe::columns_of(transaction, table).await?;
+    Ok(columns.ok_or_else(|| missing_load_table(table))?)
+}
+
+/// The DELETE of the replaced rows.
+fn delete<'a>(
+    table: &str,
+    columns: &[Column],
+    replacement: &'a Replacement,
+) -> Result<(String, Batch<'a>)> {
+    let mut batch = Batch::default();
+    let mut matched = Vec::new();
+    for (index, name) in replacement.delete_by.iter().enumerate() {
+        let column = insert_column(table, columns, name)?;
+        let value = batch.add(replacement.deleted.iter().map(|row| &row[index]), Some(column));
+        let name = format!("t.{}", quote(name));
+        matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+        if replacement.exact[index] && has_collation(Some(column)) {
+            let (name, value) = (Dialect::Postgres.bytes(&name), Dialect::Postgres.bytes(&value));
+            matched.push(format!("{name} IS NOT DISTINCT FROM {value}"));
+        }
+    }
+    let sql = format!(
+        "DELETE FROM {} AS t USING {} WHERE {}",
+        quote_table(table),
+        batch.relation(),
+        matched.join(" AND "),
+    );
+    Ok((sql, batch))
 }
 
 /// The number of rows that are sent to COPY at once.

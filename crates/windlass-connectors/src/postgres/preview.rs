@@ -3,7 +3,7 @@
 use super::{PostgresConnection, read, release, write};
 use crate::predicate::Bounds;
 use crate::prepare::{Forms, refused};
-use crate::sql::Dialect;
+use crate::sql::{Dialect, Sql};
 use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
 use async_trait::async_trait;
 use windlass_core::{KeySet, Keys};
@@ -28,9 +28,24 @@ impl DryRun for PostgresConnection {
 pub(super) async fn prepare(transaction: &Transaction, scope: &Scope) -> Result<()> {
     let forms = Forms::of(Dialect::Postgres, scope);
     for (field, sql) in forms.statements()? {
-        let explained = transaction.query(&format!("EXPLAIN {}", sql.text), &sql.params()).await;
-        explained.map_err(|error| refused(scope, field, error.into()))?;
+        explain(transaction, scope, field, &sql).await?;
     }
+    for (field, lookup) in forms.lookups() {
+        for sql in [lookup.larger_than(1), lookup.keys()] {
+            explain(transaction, scope, &field, &sql).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn explain(
+    transaction: &Transaction,
+    scope: &Scope,
+    field: &str,
+    sql: &Sql<'_>,
+) -> Result<()> {
+    let explained = transaction.query(&format!("EXPLAIN {}", sql.text), &sql.params()).await;
+    explained.map_err(|error| refused(scope, field, error.into()))?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use super::{PostgresConnection, describe, row};
 use crate::array::Array;
+use crate::prepare::sample_update;
 use crate::sql::{Dialect, cast_type, quote, quote_table};
 use crate::write::{
     Inserts, Updates, emitted, insert_column, inserts, missing_insert_table, resolve_conflicts,
@@ -44,6 +45,40 @@ async fn update(
     group: &Updates<'_>,
     conflicts: &mut HashSet<usize>,
 ) -> Result<()> {
+    let (sql, batch) = update_statement(scope, items, group)?;
+    let rows = transaction.query(&sql, &batch.params()).await?;
+    let mut updated = HashSet::with_capacity(rows.len());
+    for row in &rows {
+        updated.insert(row::get::<i64>(row, 0)?);
+    }
+    for (index, item) in group.items.iter().enumerate() {
+        if !updated.contains(&(index as i64 + 1)) {
+            conflicts.insert(*item);
+        }
+    }
+    Ok(())
+}
+
+/// Has the server plan the update of these columns.
+pub(super) async fn prepare_update(
+    transaction: &Transaction,
+    scope: &Scope,
+    columns: &[String],
+) -> Result<()> {
+    let items = [sample_update(Dialect::Postgres, scope, columns)];
+    for group in updates(scope, &items)? {
+        let (sql, batch) = update_statement(scope, &items, &group)?;
+        transaction.query(&format!("EXPLAIN {sql}"), &batch.params()).await?;
+    }
+    Ok(())
+}
+
+/// The update of a group with its values. It returns the number of each item that it updates.
+fn update_statement<'a>(
+    scope: &Scope,
+    items: &'a [WriteItem],
+    group: &Updates<'_>,
+) -> Result<(String, Batch<'a>)> {
     let guard = guard::expression(Dialect::Postgres, scope, Some("t"));
     let guard = guard.ok_or_else(|| guard::missing(scope))?;
     let mut batch = Batch::default();
@@ -69,17 +104,7 @@ async fn update(
         batch.relation(),
         matched.join(" AND "),
     );
-    let rows = transaction.query(&sql, &batch.params()).await?;
-    let mut updated = HashSet::with_capacity(rows.len());
-    for row in &rows {
-        updated.insert(row::get::<i64>(row, 0)?);
-    }
-    for (index, item) in group.items.iter().enumerate() {
-        if !updated.contains(&(index as i64 + 1)) {
-            conflicts.insert(*item);
-        }
-    }
-    Ok(())
+    Ok((sql, batch))
 }
 
 /// Inserts the rows of one table with the same columns.

@@ -1,6 +1,6 @@
 //! Tables and server state.
 
-use super::{SqliteConnection, describe, failed, preview};
+use super::{SqliteConnection, describe, failed, preview, write};
 use crate::row_count::{count_some, counted, select_all};
 use crate::sql::{Dialect, inner};
 use crate::{Catalog, Result, RowCount, Scope};
@@ -29,6 +29,11 @@ impl Catalog for SqliteConnection {
     async fn prepare_statements(&self, scope: &Scope) -> Result<()> {
         let scope = scope.clone();
         self.read(move |connection| preview::prepare(connection, &scope)).await
+    }
+
+    async fn prepare_update(&self, scope: &Scope, columns: &[String]) -> Result<()> {
+        let (scope, columns) = (scope.clone(), columns.to_vec());
+        self.read(move |connection| write::prepare_update(connection, &scope, &columns)).await
     }
 
     async fn row_count(&self, scope: &Scope) -> Result<RowCount> {

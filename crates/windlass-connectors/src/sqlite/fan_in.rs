@@ -8,7 +8,7 @@ use crate::Extraction;
 use crate::fan_in::data_error;
 use crate::fan_in::{MAX_BATCH_BYTES, MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
-use crate::write::insert_column;
+use crate::write::{insert_column, insert_columns, missing_load_table};
 use crate::{
     FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Reduction, Result, Rows, Scope, statement,
 };
@@ -17,8 +17,7 @@ use futures::TryStreamExt;
 use rusqlite::Connection;
 use std::borrow::Cow;
 use tokio::sync::mpsc::Sender;
-use windlass_core::{Column, Cursor, KeySet, Template, Value};
-use windlass_drivers::{Error, ErrorClass};
+use windlass_core::{Column, Cursor, KeySet, Load, Template, Value};
 #[cfg(feature = "export")]
 use windlass_export::{RecordBatch, RowBuilder};
 
@@ -62,6 +61,17 @@ impl Merge for SqliteConnection {
         let parts: Vec<Vec<Vec<Value>>> = parts.try_collect().await?;
         let (columns, select, params) = (columns.to_vec(), select.clone(), params.clone());
         self.write(move |transaction| reduce(transaction, &columns, parts, &select, &params)).await
+    }
+
+    async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
+        let (replacement, table) = (Replacement::sample(load, columns), load.table.clone());
+        self.read(move |connection| {
+            for sql in replacing(connection, &table, &replacement)? {
+                connection.prepare(&sql?.text).map_err(failed)?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
@@ -147,11 +157,23 @@ const INSERT_ROWS: usize = 1000;
 
 /// Deletes the replaced rows and inserts the new ones.
 fn replace_rows(connection: &Connection, table: &str, replacement: &Replacement) -> Result<()> {
+    for sql in replacing(connection, table, replacement)? {
+        execute(connection, &sql?)?;
+    }
+    Ok(())
+}
+
+/// The DELETEs of the replaced rows and the INSERTs of the new ones.
+fn replacing<'a>(
+    connection: &Connection,
+    table: &'a str,
+    replacement: &'a Replacement,
+) -> Result<impl Iterator<Item = Result<Sql<'a>>>> {
     let Some(columns) = describe::columns_of(connection, table)? else {
-        let message = format!("load: there is no table `{table}`");
-        return Err(Error::new(ErrorClass::Definition, message).into());
+        return Err(missing_load_table(table).into());
     };
-    for deleted in &replacement.deleted {
+    insert_columns(table, &columns, &replacement.columns)?;
+    let delete = move |deleted: &'a Vec<Value>| {
         let mut sql =
             Sql::new(Dialect::Sqlite, format!("DELETE FROM {} WHERE ", quote_table(table)));
         for (index, name) in replacement.delete_by.iter().enumerate() {
@@ -163,18 +185,16 @@ fn replace_rows(connection: &Connection, table: &str, replacement: &Replacement)
                 sql.is_exactly_one_of(&quote(name), std::slice::from_ref(&deleted[index]));
             }
         }
-        execute(connection, &sql)?;
-    }
-    for name in &replacement.columns {
-        insert_column(table, &columns, name)?;
-    }
-    let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
-    for rows in replacement.rows.chunks(INSERT_ROWS) {
+        Ok(sql)
+    };
+    let insert = move |rows: &'a [Vec<Value>]| {
+        let names: Vec<&str> = replacement.columns.iter().map(String::as_str).collect();
         let mut sql =
             Sql::new(Dialect::Sqlite, statement::insert_into(Dialect::Sqlite, table, &names));
         sql.push(" ");
         sql.json_rows(rows.iter().map(Vec::as_slice), names.len());
-        execute(connection, &sql)?;
-    }
-    Ok(())
+        Ok(sql)
+    };
+    let deletes = replacement.deleted.iter().map(delete);
+    Ok(deletes.chain(replacement.rows.chunks(INSERT_ROWS).map(insert)))
 }

@@ -29,6 +29,12 @@ pub(super) fn prepare(connection: &Connection, scope: &Scope) -> Result<()> {
         let prepared = connection.prepare(&sql.text).map(drop);
         prepared.map_err(|error| refused(scope, field, failed(error)))?;
     }
+    for (field, lookup) in forms.lookups() {
+        for sql in [lookup.larger_than(1), lookup.keys()] {
+            let prepared = connection.prepare(&sql.text).map(drop);
+            prepared.map_err(|error| refused(scope, &field, failed(error)))?;
+        }
+    }
     Ok(())
 }
 

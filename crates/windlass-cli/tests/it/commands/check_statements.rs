@@ -1,6 +1,6 @@
 //! `windlass check` has the database prepare every statement, in every form in which it will run.
 
-use crate::common::{CliSandbox, Data, job, refused};
+use crate::common::{CliSandbox, Data, job, printed, refused};
 
 /// `accounts`, and `rates` with columns of the same names.
 async fn data(data: Data) -> Data {
@@ -156,5 +156,126 @@ async fn a_subquery_of_the_condition_names_the_table_of_its_outer_columns() {
         sandbox.run("check").await.ok();
         sandbox.run("run RAISE").await.ok();
         assert_eq!(data.number("SELECT count(*) FROM accounts WHERE amount = 3").await, 20);
+    }
+}
+
+/// A job type that gives each record of `accounts` to a program.
+fn called(more: &str) -> String {
+    let step = "[jobs.CALL]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
+                source.filters = { branches = \"branch\" }\n\
+                step.command = [\"python3\", \"call.py\"]\n";
+    format!("{step}{more}\n")
+}
+
+const CALL: &str = "import json, sys\nfor line in sys.stdin:\n    print(json.dumps({'results': []}), flush=True)\n";
+
+/// Makes the database refuse every update of `accounts` when it prepares or plans it, and returns the data as the
+/// user who gets the refusal, with a part of the message.
+async fn refuse_updates(data: Data) -> (Data, &'static str) {
+    match &data {
+        Data::Postgres(_) => {
+            data.run("CREATE RULE kept AS ON UPDATE TO accounts DO INSTEAD SELECT 1").await;
+            (data, "UPDATE RETURNING")
+        }
+        Data::Sqlite(_) => {
+            let trigger = "CREATE TRIGGER kept AFTER UPDATE ON accounts BEGIN
+                           INSERT INTO history VALUES (NEW.id); END";
+            data.run(trigger).await;
+            (data, "history")
+        }
+        Data::Mariadb(database) => {
+            let (user, name) = (format!("reader_{}", database.name()), database.name());
+            let grants = format!(
+                "CREATE USER {user} IDENTIFIED BY 'change me'; GRANT SELECT ON {name}.* TO {user}"
+            );
+            data.run(&grants).await;
+            (Data::Mariadb(database.as_user(&user, "change me")), "denied")
+        }
+    }
+}
+
+#[tokio::test]
+async fn updates_that_a_step_may_answer_are_prepared_under_every_guard() {
+    for fixture in Data::each().await {
+        let data = data(fixture).await;
+        let mut guards = vec!["step.version = \"version\"", "step.guard = \"columns\""];
+        if let Data::Postgres(_) = data {
+            guards.push("step.guard = \"xmin\"");
+        }
+        let check = async |guard: &str| {
+            let sandbox = CliSandbox::on(&data, &called(guard));
+            sandbox.write("call.py", CALL);
+            sandbox.run("check").await
+        };
+        for guard in &guards {
+            check(guard).await.ok();
+        }
+        let (data, why) = refuse_updates(data).await;
+        let check = async |guard: &str| {
+            let sandbox = CliSandbox::on(&data, &called(guard));
+            sandbox.write("call.py", CALL);
+            sandbox.run("check").await
+        };
+        // A missing privilege is a warning, and so is a refusal where the definition names no guard: the step may only
+        // insert or emit.
+        let is_forbidden = why == "denied";
+        for guard in guards.into_iter().chain([""]) {
+            let output = check(guard).await;
+            match is_forbidden || guard.is_empty() {
+                true => printed(
+                    &output.ok(),
+                    &["warning", "jobs.CALL.step.command", "refuses every update", why],
+                ),
+                false => refused(&output, &["line 7", "step.command", "refuses", why]),
+            }
+        }
+        if !matches!(data, Data::Postgres(_)) {
+            let refresh = called("step.version = \"version\"")
+                .replace("step.command = [\"python3\", \"call.py\"]", "step.refresh = true");
+            let sandbox = CliSandbox::on(&data, &refresh);
+            refused(&sandbox.run("check").await, &["line 7", "step.refresh", why]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_text_is_not_loaded_into_a_column_of_numbers() {
+    // SQLite does not know the types of a result.
+    for fixture in [Data::postgres().await, Data::mariadb().await] {
+        let data = data(fixture).await;
+        let owner = "SELECT branch, owner AS total FROM {source} WHERE {chunk}";
+        let load = "load = { connection = \"app\", table = \"totals\", replace = [\"branch\"] }\n";
+        let sandbox = CliSandbox::on(&data, &(raise_as_map(owner) + load));
+        let output = sandbox.run("check").await;
+        refused(&output, &["line 7", "load.table", "`total`", "bigint", "CAST(total AS"]);
+        // Reduced by the database, which knows the type of the result.
+        let reduce = "reduce = \"SELECT branch, total FROM parts\"\n";
+        let sandbox = CliSandbox::on(&data, &(raise_as_map(owner) + reduce + load));
+        refused(&sandbox.run("check").await, &["line 7", "load.table", "`total`", "CAST(total AS"]);
+        let amount = owner.replace("owner", "amount");
+        CliSandbox::on(&data, &(raise_as_map(&amount) + reduce + load)).run("check").await.ok();
+    }
+}
+
+#[tokio::test]
+async fn the_statements_of_a_load_are_prepared() {
+    for fixture in Data::each().await {
+        let data = data(fixture).await;
+        let (sql, why) = match &data {
+            Data::Mariadb(_) => (
+                "DROP TABLE totals; CREATE VIEW totals AS SELECT DISTINCT branch, amount AS total FROM accounts",
+                "totals",
+            ),
+            _ => (
+                "DROP TABLE totals;
+                 CREATE TABLE totals (branch integer NOT NULL, total bigint GENERATED ALWAYS AS (branch) STORED)",
+                "total",
+            ),
+        };
+        data.run(sql).await;
+        let amount = "SELECT branch, amount AS total FROM {source} WHERE {chunk}";
+        let load = "load = { connection = \"app\", table = \"totals\", replace = [\"branch\"] }\n";
+        let output = CliSandbox::on(&data, &(raise_as_map(amount) + load)).run("check").await;
+        refused(&output, &["line 7", "load.table", "refuses", why]);
     }
 }
