@@ -57,6 +57,8 @@ CREATE TABLE windlass_jobs (
     -- How long it was paused, or failed before a retry, since it started; and since when it is paused.
     waited_ms          bigint NOT NULL DEFAULT 0,
     paused_at          timestamptz,
+    -- Up to when `waited_ms` has the outages of its step and its database.
+    accounted_at       timestamptz,
     -- Whether the output of a cancelled job must still be removed.
     discard            boolean NOT NULL DEFAULT false,
     -- Whether the job can never run again: its chunks and its ledger may have been deleted.
@@ -224,6 +226,15 @@ CREATE TABLE windlass_controls (
     -- back since, the reservation is too far in the future.
     next_at              timestamptz,
     reserved_at          timestamptz
+);
+
+-- Outages: when a step or a database was unavailable, which does not count as working time of jobs. The
+-- subject is a job type or `connection:NAME`. The current outage ends in the future.
+CREATE TABLE windlass_outages (
+    subject   text NOT NULL,
+    began_at  timestamptz NOT NULL,
+    ended_at  timestamptz NOT NULL,
+    PRIMARY KEY (subject, began_at)
 );
 
 -- Workers: processes that work chunks, as of their last heartbeat, and what they can work on.

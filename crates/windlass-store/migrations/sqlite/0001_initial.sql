@@ -54,6 +54,8 @@ CREATE TABLE windlass_jobs (
     -- How long it was paused, or failed before a retry, since it started; and since when it is paused.
     waited_ms          INTEGER NOT NULL DEFAULT 0,
     paused_at          INTEGER,
+    -- Up to when `waited_ms` has the outages of its step and its database.
+    accounted_at       INTEGER,
     -- Whether the output of a cancelled job must still be removed.
     discard            INTEGER NOT NULL DEFAULT 0,
     -- Whether the job can never run again: its chunks and its ledger may have been deleted.
@@ -211,6 +213,15 @@ CREATE TABLE windlass_controls (
     next_at              INTEGER,
     reserved_at          INTEGER
 );
+
+-- Outages: when a step or a database was unavailable, which does not count as working time of jobs. The
+-- subject is a job type or `connection:NAME`. The current outage ends in the future.
+CREATE TABLE windlass_outages (
+    subject   TEXT NOT NULL,
+    began_at  INTEGER NOT NULL,
+    ended_at  INTEGER NOT NULL,
+    PRIMARY KEY (subject, began_at)
+) STRICT, WITHOUT ROWID;
 
 -- Workers: processes that work chunks, as of their last heartbeat, and what they can work on.
 CREATE TABLE windlass_workers (

@@ -30,6 +30,12 @@ SELECT
     p.waited_ms + coalesce(CASE
         WHEN p.status = 'PAUSED' AND p.started_at IS NOT NULL THEN
             (extract(epoch FROM clock_timestamp() - greatest(p.paused_at, p.started_at)) * 1000)::bigint
+        WHEN p.status IN ('QUEUED', 'PROCESSING') AND p.started_at IS NOT NULL THEN (
+            SELECT (sum(extract(epoch FROM least(o.ended_at, clock_timestamp()) - greatest(o.began_at, p.started_at, p.accounted_at))) * 1000)::bigint
+            FROM windlass_outages o
+            WHERE o.subject IN (p.job_type, 'connection:' || p.connection)
+                AND o.ended_at > greatest(p.started_at, p.accounted_at)
+        )
     END, 0) AS waited_ms,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(

@@ -1,9 +1,10 @@
 -- Writes a transition of a job; $5 is `now`, `clear` or `keep`. A cancelled job keeps its error
 -- when it ends. Its output is then to be removed, except for a redrive: what its items emitted
 -- belongs to the original job, and their letters are reprocessed. Returns whether other jobs follow
--- this one. Time in which a started job is paused, or failed before a retry, is added up.
+-- this one. Time in which a started job is paused, or failed before a retry, or in which its step or its
+-- database was unavailable, is added up.
 -- Lock: the job (already locked).
--- Index: the primary key.
+-- Index: the primary keys of the jobs and of the outages.
 UPDATE windlass_jobs
 SET status = $2,
     error = CASE
@@ -15,7 +16,14 @@ SET status = $2,
             THEN
                 (extract(epoch FROM clock_timestamp() - greatest(paused_at, started_at)) * 1000)::bigint
         WHEN $5 = 'clear' THEN (extract(epoch FROM clock_timestamp() - finished_at) * 1000)::bigint
+        WHEN status IN ('QUEUED', 'PROCESSING') AND started_at IS NOT NULL THEN (
+            SELECT (sum(extract(epoch FROM least(o.ended_at, clock_timestamp()) - greatest(o.began_at, windlass_jobs.started_at, windlass_jobs.accounted_at))) * 1000)::bigint
+            FROM windlass_outages o
+            WHERE o.subject IN (windlass_jobs.job_type, 'connection:' || windlass_jobs.connection)
+                AND o.ended_at > greatest(windlass_jobs.started_at, windlass_jobs.accounted_at)
+        )
     END, 0),
+    accounted_at = clock_timestamp(),
     paused_at = CASE
         WHEN $2 = 'PAUSED' THEN coalesce(paused_at, clock_timestamp())
     END,

@@ -27,6 +27,12 @@ SELECT
     p.waited_ms + coalesce(CASE
         WHEN p.status = 'PAUSED' AND p.started_at IS NOT NULL THEN
             CAST(unixepoch('subsec') * 1000 AS INTEGER) - max(p.paused_at, p.started_at)
+        WHEN p.status IN ('QUEUED', 'PROCESSING') AND p.started_at IS NOT NULL THEN (
+            SELECT sum(min(o.ended_at, CAST(unixepoch('subsec') * 1000 AS INTEGER)) - max(o.began_at, p.started_at, coalesce(p.accounted_at, 0)))
+            FROM windlass_outages o
+            WHERE o.subject IN (p.job_type, 'connection:' || p.connection)
+                AND o.ended_at > max(p.started_at, coalesce(p.accounted_at, 0))
+        )
     END, 0) AS waited_ms,
     p.chunks_total, p.items_total, p.created_at, p.started_at, p.finished_at,
     coalesce(

@@ -6,7 +6,7 @@
 WITH page AS MATERIALIZED (
     SELECT
         id, job_type, status, priority, submitter, open_segments, open_chunks, merge, chunks_total,
-        items_total, waited_ms, paused_at,
+        items_total, waited_ms, paused_at, accounted_at,
         created_at, started_at, finished_at, connection, waits, error, processed, skipped, dead,
         conflicts, completed, failed, cancelled,
         -- The whole request may be megabytes.

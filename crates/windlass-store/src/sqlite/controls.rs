@@ -14,8 +14,18 @@ use crate::{Control, ControlStore, Lease, Result, rows};
 #[async_trait]
 impl ControlStore for SqliteStore {
     async fn suspend(&self, subject: &str, reason: &str, wait: Duration) -> Result<bool> {
-        let params = (subject.to_owned(), millis(wait), clean(reason));
-        Ok(self.execute(sql!("suspend"), params).await? > 0)
+        let (subject, wait, reason) = (subject.to_owned(), millis(wait), clean(reason));
+        let suspend = move |tx: &Transaction<'_>| {
+            // A throttled database is available.
+            let outage = if reason.starts_with("throttled") { 0 } else { wait };
+            let extended = tx.execute(sql!("extend_outage"), params![subject, outage])?;
+            if extended == 0 && outage > 0 {
+                tx.execute(sql!("begin_outage"), params![subject, outage])?;
+            }
+            tx.execute(sql!("delete_outages"), params![subject])?;
+            Ok(tx.execute(sql!("suspend"), params![subject, wait, reason])? > 0)
+        };
+        self.write(suspend).await
     }
 
     async fn stop(&self, subject: &str, stopped: bool) -> Result<()> {

@@ -1,9 +1,11 @@
 //! Submitting and reading jobs.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::json;
 use windlass_core::problem::Code;
-use windlass_core::{JobStatus, PaginationState, Request};
+use windlass_core::{JobId, JobStatus, PaginationState, Request};
 use windlass_store::{JobFilter, StoreError, Submitted};
 
 use crate::fixture::{StoreFixture, by, job_with, new_job};
@@ -133,6 +135,7 @@ async fn reading_an_unknown_job_returns_none(fixture: StoreFixture) {
 
 both!(
     time_in_which_a_job_is_paused_does_not_count_as_working_time,
+    time_in_which_a_step_or_a_database_is_unavailable_does_not_count_as_working_time,
     a_job_is_queued_with_its_plan,
     a_job_keeps_what_it_was_submitted_with,
     a_repeated_submit_gives_the_same_job,
@@ -146,21 +149,79 @@ both!(
 async fn time_in_which_a_job_is_paused_does_not_count_as_working_time(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
     fixture.lease(job, 1).await;
-    // Times are moved into the past instead of waiting.
-    let past = |column: &str, seconds: i64| match fixture.is_sqlite() {
-        true => format!("UPDATE windlass_jobs SET {column} = {column} - {seconds} * 1000"),
-        false => format!("UPDATE windlass_jobs SET {column} = {column} - interval '{seconds} s'"),
-    };
-    fixture.run(&past("started_at", 100)).await;
-    let worked = async || {
-        let job = fixture.job(job).await;
-        job.working_time(fixture.store.now().await.unwrap()).unwrap().num_seconds()
-    };
+    let past = async |column: &str, seconds| past(&fixture, "jobs", column, seconds).await;
+    past("started_at", 100).await;
+    let worked = async || worked(&fixture, job).await;
     assert!((100..600).contains(&worked().await), "{}", worked().await);
     fixture.store.pause(job, None).await.unwrap();
-    fixture.run(&past("started_at", 1000)).await;
-    fixture.run(&past("paused_at", 1000)).await;
+    past("started_at", 1000).await;
+    past("paused_at", 1000).await;
     assert!((100..600).contains(&worked().await), "paused: {}", worked().await);
     fixture.store.resume(job).await.unwrap();
     assert!((100..600).contains(&worked().await), "resumed: {}", worked().await);
+}
+
+/// Moves a time into the past, instead of waiting.
+async fn past(fixture: &StoreFixture, table: &str, column: &str, seconds: i64) {
+    let earlier = match fixture.is_sqlite() {
+        true => format!("{column} - {seconds} * 1000"),
+        false => format!("{column} - interval '{seconds} s'"),
+    };
+    fixture.run(&format!("UPDATE windlass_{table} SET {column} = {earlier}")).await;
+}
+
+/// The working time of a job, in seconds.
+async fn worked(fixture: &StoreFixture, job: JobId) -> i64 {
+    let job = fixture.job(job).await;
+    job.working_time(fixture.store.now().await.unwrap()).unwrap().num_seconds()
+}
+
+async fn time_in_which_a_step_or_a_database_is_unavailable_does_not_count_as_working_time(
+    fixture: StoreFixture,
+) {
+    const UNAVAILABLE: &str = "database `app` unavailable since 2026-01-01T00:00:00Z: no answer";
+    let job = fixture.planned(1).await;
+    fixture.lease(job, 1).await;
+    past(&fixture, "jobs", "started_at", 100_000).await;
+    let worked = async || worked(&fixture, job).await;
+    let job_type = fixture.job(job).await.job_type;
+    let suspend = async |subject: &str, reason: &str, seconds: u64| {
+        let wait = Duration::from_secs(seconds);
+        fixture.store.suspend(subject, reason, wait).await.unwrap();
+    };
+    // A throttled database works, and the step of another job type does not matter.
+    suspend("connection:app", "throttled to 1/2 of full speed", 3600).await;
+    suspend("OTHER", "no answer", 3600).await;
+    past(&fixture, "outages", "began_at", 1000).await;
+    assert!((100_000..100_600).contains(&worked().await), "{}", worked().await);
+    fixture.run("DELETE FROM windlass_outages").await;
+
+    // A database, whose outage continues and ends.
+    suspend("connection:app", UNAVAILABLE, 5).await;
+    past(&fixture, "outages", "began_at", 2000).await;
+    suspend("connection:app", UNAVAILABLE, 3600).await;
+    assert!((98_000..98_600).contains(&worked().await), "{}", worked().await);
+    suspend("connection:app", "", 0).await;
+    past(&fixture, "jobs", "started_at", 10_000).await;
+    assert!((108_000..108_600).contains(&worked().await), "{}", worked().await);
+
+    fixture.run("DELETE FROM windlass_outages").await;
+
+    // A step, whose circuit closes by itself.
+    suspend(&job_type, "no answer", 3600).await;
+    past(&fixture, "outages", "began_at", 5000).await;
+    past(&fixture, "outages", "ended_at", 3600).await;
+    assert!((105_000..105_600).contains(&worked().await), "{}", worked().await);
+
+    // Time in which the job was paused as well counts once, and an outage after its end does not count.
+    fixture.store.pause(job, None).await.unwrap();
+    suspend("connection:app", UNAVAILABLE, 3600).await;
+    past(&fixture, "jobs", "paused_at", 1000).await;
+    past(&fixture, "jobs", "accounted_at", 1000).await;
+    past(&fixture, "outages", "began_at", 1000).await;
+    fixture.store.resume(job).await.unwrap();
+    assert!((104_000..104_600).contains(&worked().await), "{}", worked().await);
+    fixture.store.cancel(job).await.unwrap();
+    past(&fixture, "jobs", "accounted_at", 1000).await;
+    assert!((104_000..104_600).contains(&worked().await), "{}", worked().await);
 }
