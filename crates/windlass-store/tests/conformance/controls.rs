@@ -4,7 +4,9 @@ use futures::future::join_all;
 use std::time::Duration;
 
 use windlass_core::Throughput;
-use windlass_store::{AS_DEFINED, Capabilities, EVERYTHING, UNLIMITED, connection_subject};
+use windlass_store::{
+    AS_DEFINED, Capabilities, EVERYTHING, HandBack, Progress, UNLIMITED, connection_subject,
+};
 
 use crate::fixture::{StoreFixture, by, new_job};
 
@@ -25,6 +27,43 @@ async fn a_stopped_job_type_is_neither_planned_nor_worked(fixture: StoreFixture)
     assert_eq!(fixture.store.lease_segments(&by(), 1).await.unwrap()[0].lease.job, queued);
     assert_eq!(fixture.job(job).await.error, None);
     fixture.check(job).await;
+}
+
+/// What a listing says that a job waits for, in the order in which the reasons hide each other.
+async fn a_job_says_what_it_waits_for(fixture: StoreFixture) {
+    let job = fixture.planned(1).await;
+    let job_type = fixture.job(job).await.job_type;
+    let waits_for = async || fixture.job(job).await.waits_for;
+    let database = connection_subject("app");
+    let long = Duration::from_secs(3600);
+    assert_eq!(waits_for().await.as_deref(), Some("slots"));
+
+    // Its chunk failed and waits for its next attempt.
+    let leased = fixture.lease(job, 1).await.remove(0);
+    let progress = Progress::default();
+    let back = HandBack::new(Some("busy"), true, long);
+    fixture.store.release(leased.lease, &progress, back).await.unwrap();
+    assert_eq!(waits_for().await.as_deref(), Some("retry"));
+
+    let health = "throttled to 1/2 of full speed: measures 9, over its limit of 5";
+    fixture.store.suspend(&database, health, long).await.unwrap();
+    assert_eq!(waits_for().await.as_deref(), Some("health"));
+    let outage = "database `app` unavailable since 2026-01-01T03:00:00Z: no route: 10.0.0.1: 5432";
+    fixture.store.suspend(&database, outage, long).await.unwrap();
+    let since = "database unavailable since 2026-01-01T03:00:00Z";
+    assert_eq!(waits_for().await.as_deref(), Some(since));
+    fixture.store.suspend(&job_type, "the service answered 503", long).await.unwrap();
+    assert_eq!(waits_for().await.as_deref(), Some("step unavailable"));
+    for subject in [&job_type, EVERYTHING] {
+        fixture.store.stop(subject, true).await.unwrap();
+        assert_eq!(waits_for().await.as_deref(), Some("stopped"));
+        fixture.store.stop(subject, false).await.unwrap();
+    }
+    // Each reason ends.
+    fixture.run("DELETE FROM windlass_controls").await;
+    assert_eq!(waits_for().await.as_deref(), Some("retry"));
+    fixture.store.pause(job, None).await.unwrap();
+    assert_eq!(waits_for().await, None, "a paused job waits for its operator");
 }
 
 async fn everything_can_be_stopped(fixture: StoreFixture) {
@@ -190,6 +229,7 @@ async fn workers_are_listed_with_their_chunks(fixture: StoreFixture) {
 }
 
 both!(
+    a_job_says_what_it_waits_for,
     a_stopped_job_type_is_neither_planned_nor_worked,
     everything_can_be_stopped,
     leases_respect_the_concurrency_limit,

@@ -97,7 +97,78 @@ pub(crate) async fn throttled_chunks_are_handed_back_at_shutdown(fixture: Engine
     assert_eq!(job.waits_for.as_deref(), Some("slots"));
 }
 
+/// `FREE` on a SQLite file of its own, for an engine whose other job type waits.
+async fn free_job() -> (EngineFixture, String) {
+    let other = EngineFixture::sqlite().await;
+    other.visits(ROWS).await;
+    let free = job(ADD, "chunk.items = 1").replace("jobs.JOB", "jobs.FREE");
+    let connection = format!("[connections.other]\nurl = \"{}\"\n", other.app.url());
+    (other, connection + &free.replace("\"app\"", "\"other\""))
+}
+
+/// The chunks of a job on an unhealthy database wait outside of their slots, and say so.
+pub(crate) async fn a_job_that_waits_for_health_leaves_the_slots_to_others(fixture: EngineFixture) {
+    fixture.visits(ROWS).await;
+    fixture.app.run("CREATE TABLE health (number bigint); INSERT INTO health VALUES (20)").await;
+    let health = "health = { sql = \"SELECT number FROM health\", limit = 5, every = \"100ms\" }\n";
+    let (other, free) = free_job().await;
+    let engine = fixture.engine(&(health.to_owned() + &job(ADD, "chunk.items = 1") + &free)).await;
+    let throttled = submit(&engine).await;
+    plan_job(&engine, throttled).await;
+    let worker = Working::start(&engine, "worker", 1);
+    let slowest = async || {
+        let job = engine.job(throttled).await.unwrap();
+        let reason = job.error.unwrap_or_default();
+        job.waits_for.as_deref() == Some("health")
+            && reason.contains("throttled to 1/1024 of full speed")
+    };
+    eventually("the job waits for health, as slow as can be", PATIENCE, slowest).await;
+    // There is one slot. At this speed the throttled job would hold it for hours.
+    let free = submit_type(&engine, "FREE").await;
+    let done = ended(&engine, free).await;
+    assert_eq!(done.status, JobStatus::Completed, "{done:?}");
+    other.each_once(ROWS).await;
+    let waiting = engine.job(throttled).await.unwrap();
+    assert_eq!(waiting.status, JobStatus::Processing);
+    assert_eq!(waiting.waits_for.as_deref(), Some("health"));
+    assert!(waiting.items.processed < ROWS, "{waiting:?}");
+    fixture.app.run("UPDATE health SET number = 0").await;
+    let done = ended(&engine, throttled).await;
+    worker.stop().await;
+    proven(&engine, &done).await;
+    fixture.each_once(ROWS).await;
+}
+
+/// The chunks of a job whose step is unavailable leave their slots, and the job says so.
+pub(crate) async fn a_job_whose_step_is_unavailable_leaves_the_slots_to_others(
+    fixture: EngineFixture,
+) {
+    fixture.visits(ROWS).await;
+    // Nothing listens on this port.
+    let step = "step.http = \"http://127.0.0.1:1/\"\nstep.version = \"version\"";
+    let (other, free) = free_job().await;
+    let engine = fixture.engine(&(job(step, "chunk.items = 50") + &free)).await;
+    let waiting = submit(&engine).await;
+    plan_job(&engine, waiting).await;
+    let worker = Working::start(&engine, "worker", 1);
+    let unavailable = async || {
+        let job = engine.job(waiting).await.unwrap();
+        let reason = job.error.unwrap_or_default();
+        job.waits_for.as_deref() == Some("step unavailable") && reason.contains("127.0.0.1:1")
+    };
+    eventually("the job waits for its step and says why", PATIENCE, unavailable).await;
+    let free = submit_type(&engine, "FREE").await;
+    let done = ended(&engine, free).await;
+    assert_eq!(done.status, JobStatus::Completed, "{done:?}");
+    other.each_once(ROWS).await;
+    let shown = engine.job(waiting).await.unwrap();
+    assert_eq!((shown.status, shown.items.done()), (JobStatus::Processing, 0), "{shown:?}");
+    worker.stop().await;
+}
+
 on_both!(
+    a_job_that_waits_for_health_leaves_the_slots_to_others,
+    a_job_whose_step_is_unavailable_leaves_the_slots_to_others,
     two_jobs_of_equal_priority_commit_at_the_same_rate,
     a_job_at_its_rate_limit_leaves_the_slots_to_others,
     throttled_chunks_are_handed_back_at_shutdown,

@@ -88,7 +88,11 @@ impl Outage {
 }
 
 fn is_unavailable(job: &Job) -> bool {
-    job.error.as_deref().is_some_and(|why| why.starts_with("database `app` unavailable since 20"))
+    let starts = |text: &Option<String>, with: &str| {
+        text.as_deref().is_some_and(|text| text.starts_with(with))
+    };
+    starts(&job.error, "database `app` unavailable since 20")
+        && starts(&job.waits_for, "database unavailable since 20")
 }
 
 /// The server stops in the middle of a job of many chunks.
