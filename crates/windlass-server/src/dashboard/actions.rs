@@ -1,13 +1,16 @@
 //! Form actions: each converts its form to the body of an API route and calls that route.
 
+use super::dead_letters::{
+    DeadLettersQuery, IGNORE_ALL, REDRIVE_ALL, SELECTED, page as letters_page,
+};
 use super::form::FormInput;
 use super::job_chunks::ChunksQuery;
 use super::responses::local_path;
-use super::{job, job_types};
+use super::{dead_letter, job, job_types};
 use crate::App;
-use crate::auth::{Administrator, Operator};
+use crate::auth::{Administrator, Caller, Operator};
 use crate::extract::{JsonBody, PathId, PathName, Query};
-use crate::problem::ApiResult;
+use crate::problem::{ApiError, ApiResult};
 use crate::routes::controls::{SubjectQuery, ThroughputLimits};
 use crate::routes::{alerts, controls, dead_letters, lifecycle, schedules};
 use axum::Form;
@@ -132,26 +135,56 @@ pub(super) async fn redrive(
     caller: Operator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> ApiResult<Redirect> {
-    let _ = dead_letters::redrive(caller, app, body(selection(&fields))?).await?;
-    Ok(back(&fields))
+) -> ApiResult<Response> {
+    let (viewer, selected) = (caller.0.clone(), selection(&fields).and_then(body));
+    let redriven = async { dead_letters::redrive(caller, State(app.0.clone()), selected?).await };
+    match redriven.await {
+        Ok(_) => Ok(back(&fields).into_response()),
+        Err(error) => refuse(&app, viewer, fields, REDRIVE_ALL, error).await,
+    }
 }
 
 pub(super) async fn ignore(
     caller: Operator,
     app: State<Arc<App>>,
     Form(fields): Fields,
-) -> ApiResult<Redirect> {
-    let _ = dead_letters::ignore(caller, app, body(selection(&fields))?).await?;
-    Ok(back(&fields))
+) -> ApiResult<Response> {
+    let (viewer, selected) = (caller.0.clone(), selection(&fields).and_then(body));
+    let ignored = async { dead_letters::ignore(caller, State(app.0.clone()), selected?).await };
+    match ignored.await {
+        Ok(_) => Ok(back(&fields).into_response()),
+        Err(error) => refuse(&app, viewer, fields, IGNORE_ALL, error).await,
+    }
 }
 
-/// The selected dead letters, or else all that match the filter.
-fn selection(fields: &[(String, String)]) -> Json {
-    let ids = fields.iter().filter(|(name, _)| name == "ids");
-    let ids: Vec<&str> = ids.map(|(_, id)| id.as_str()).collect();
-    if !ids.is_empty() {
-        return json!({ "ids": ids });
+/// Shows the page of a form on dead letters again, with the reason why it was refused.
+async fn refuse(
+    app: &App,
+    viewer: Caller,
+    fields: Vec<(String, String)>,
+    of_all: &'static str,
+    error: ApiError,
+) -> ApiResult<Response> {
+    let letter = field(&fields, "back").and_then(|back| back.strip_prefix("/dead-letters/"));
+    let letter = letter.and_then(|id| id.parse().ok());
+    let filter = DeadLettersQuery::of_form(&fields);
+    let form = if field(&fields, "bulk").is_some() { of_all } else { SELECTED };
+    let input = FormInput::failed(form, fields, error);
+    match letter {
+        Some(letter) => dead_letter::page(app, viewer, letter, &input).await,
+        None => letters_page(app, viewer, &filter, &input).await,
+    }
+}
+
+/// The selected dead letters, or all that match the filter of a bulk action.
+fn selection(fields: &[(String, String)]) -> ApiResult<Json> {
+    if field(fields, "bulk").is_none() {
+        let ids = fields.iter().filter(|(name, _)| name == "ids");
+        let ids: Vec<&str> = ids.map(|(_, id)| id.as_str()).collect();
+        return match ids.is_empty() {
+            true => Err(Problem::new(Code::Request, "select at least one dead letter").into()),
+            false => Ok(json!({ "ids": ids })),
+        };
     }
     let mut filter = Map::new();
     for name in ["job", "jobType", "error", "fingerprint"] {
@@ -162,7 +195,7 @@ fn selection(fields: &[(String, String)]) -> Json {
     if field(fields, "all").is_some() {
         filter.insert("all".to_owned(), true.into());
     }
-    Json::Object(filter)
+    Ok(Json::Object(filter))
 }
 
 pub(super) async fn acknowledge(
@@ -212,9 +245,11 @@ mod tests {
             |concurrency, rate| limits(&fields(&[("concurrency", concurrency), ("rate", rate)]));
         assert!(limited("1,008", "Unlimited").is_ok() && limited(" ", "").is_ok());
         assert!(limited("8", "much").is_err());
-        let selected = selection(&fields(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]));
-        assert_eq!(selected, json!({"ids": ["a", "b"]}));
-        let found = selection(&fields(&[("jobType", "T"), ("error", "")]));
-        assert_eq!(found, json!({"jobType": "T"}), "a filter without selected dead letters");
+        let selected = |pairs: &[(&str, &str)]| selection(&fields(pairs)).ok();
+        let ids = selected(&[("ids", "a"), ("ids", "b"), ("jobType", "T")]);
+        assert_eq!(ids, Some(json!({"ids": ["a", "b"]})));
+        assert_eq!(selected(&[("back", "/dead-letters")]), None, "nothing is selected");
+        let found = selected(&[("bulk", "yes"), ("jobType", "T"), ("error", "")]);
+        assert_eq!(found, Some(json!({"jobType": "T"})), "the filter of a bulk action");
     }
 }

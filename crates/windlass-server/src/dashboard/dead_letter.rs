@@ -1,17 +1,19 @@
 //! One dead letter: the record with the failed field, the error, and the history.
 
 use super::dead_letters::{search, status_cell};
+use super::form::FormInput;
 use super::format::{full_time, scalar, short_id};
 use super::layout::{LiveUpdates, PageContext, Section, facts, table_head};
 use crate::App;
-use crate::auth::Viewer;
+use crate::auth::{Caller, Viewer};
 use crate::extract::PathId;
 use crate::problem::ApiResult;
 use axum::extract::State;
-use axum::response::Html;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use std::sync::Arc;
+use uuid::Uuid;
 use windlass_core::DeadLetterStatus;
 use windlass_core::config::Permission;
 use windlass_store::DeadLetter;
@@ -20,9 +22,19 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     PathId(id): PathId,
-) -> ApiResult<Html<String>> {
+) -> ApiResult<Response> {
+    page(&app, caller, id, &FormInput::default()).await
+}
+
+/// The page of a dead letter, with the reason if its form was refused.
+pub(super) async fn page(
+    app: &App,
+    caller: Caller,
+    id: Uuid,
+    input: &FormInput,
+) -> ApiResult<Response> {
     let letter = app.dead_letter(&caller, id).await?;
-    let page = PageContext::load(&app, caller).await?;
+    let page = PageContext::load(app, caller).await?;
     let now = page.now;
     let key = scalar(&letter.key);
     let similar = search(&[("jobType", &letter.job_type), ("fingerprint", &letter.fingerprint)]);
@@ -33,6 +45,7 @@ pub(super) async fn show(
         h1 { "Dead letter " (key) }
         p.problem { (letter.error) }
         @if page.may_on(Permission::Operate, &letter.job_type) && letter.status == DeadLetterStatus::New { (buttons(&letter)) }
+        (input.reason_of_all())
         section aria-labelledby="record" {
             h2 #record { "Record at the time of the failure" }
             @for record in records { (table(record, &letter)) }
@@ -58,12 +71,9 @@ pub(super) async fn show(
             }
         }
     };
-    Ok(page.render(
-        Section::DeadLetters,
-        &format!("Dead letter {key}"),
-        LiveUpdates::AllJobs,
-        content,
-    ))
+    let live = if input.is_refused() { LiveUpdates::Off } else { LiveUpdates::AllJobs };
+    let page = page.render(Section::DeadLetters, &format!("Dead letter {key}"), live, content);
+    Ok((input.status(), page).into_response())
 }
 
 fn buttons(letter: &DeadLetter) -> Markup {

@@ -1,5 +1,7 @@
 //! Dead letters: filtered, grouped by error, redriven, ignored, exported.
 
+use super::actions::field;
+use super::form::FormInput;
 use super::format::{count, dead_letter_badge, number, scalar, short_id, time};
 use super::jobs::{job_type_select, optional_field};
 use super::layout::{LiveUpdates, PageContext, Section, empty_state, table_head};
@@ -10,7 +12,7 @@ use crate::problem::ApiResult;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use futures::stream;
 use maud::{Markup, html};
@@ -25,6 +27,10 @@ use windlass_store::{DeadLetter, DeadLetterFilter, DeadLetterGroup};
 const PAGE_LETTERS: u32 = 50;
 /// Dead letters in memory at once during an export.
 const EXPORT_PAGE_LETTERS: u32 = 500;
+/// The forms of the page: of the selected dead letters, and of all that match.
+pub(super) const SELECTED: &str = "selected";
+pub(super) const REDRIVE_ALL: &str = "redrive-all";
+pub(super) const IGNORE_ALL: &str = "ignore-all";
 /// The maximum number of groups shown.
 const MAX_GROUPS: u32 = 20;
 
@@ -66,6 +72,29 @@ impl DeadLettersQuery {
         }
     }
 
+    /// The filter of the page whose form was sent: of its own fields, or of the page to return to.
+    pub(super) fn of_form(fields: &[(String, String)]) -> DeadLettersQuery {
+        let back = field(fields, "back").unwrap_or_default();
+        let query = back.split_once('?').map_or("", |(_, query)| query);
+        let known: Vec<(String, String)> = match field(fields, "bulk") {
+            Some(_) => fields.to_vec(),
+            None => url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+        };
+        let text = |name| field(&known, name).map(str::to_owned);
+        let id = |name| field(&known, name).and_then(|id| id.parse().ok());
+        DeadLettersQuery {
+            job: id("job"),
+            job_type: text("jobType"),
+            error: text("error"),
+            fingerprint: text("fingerprint"),
+            status: known
+                .iter()
+                .find(|(name, _)| name == "status")
+                .map(|(_, status)| status.clone()),
+            before: id("before"),
+        }
+    }
+
     /// Whether the filter has no condition except the status.
     fn is_unfiltered(&self) -> bool {
         let conditions = [&self.job_type, &self.error, &self.fingerprint];
@@ -98,19 +127,30 @@ pub(super) async fn show(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     Query(filter): Query<DeadLettersQuery>,
-) -> ApiResult<Html<String>> {
+) -> ApiResult<Response> {
+    page(&app, caller, &filter, &FormInput::default()).await
+}
+
+/// The page with a filter, and the input of a form that was refused.
+pub(super) async fn page(
+    app: &App,
+    caller: Caller,
+    filter: &DeadLettersQuery,
+    input: &FormInput,
+) -> ApiResult<Response> {
     let letters = app.dead_letters(&caller, filter.filter(PAGE_LETTERS)).await?;
     let grouped = DeadLetterFilter { before: None, ..filter.filter(MAX_GROUPS) };
     let found = app.dead_letter_groups(&caller, grouped).await?;
-    let page = PageContext::load(&app, caller).await?;
+    let page = PageContext::load(app, caller).await?;
     let more = letters.last().filter(|_| letters.len() == PAGE_LETTERS as usize);
     let content = html! {
         h1 { "Dead letters" }
         p {
             "Items that failed permanently. Their jobs continued without them."
         }
-        (form(&app, &page, &filter))
+        (form(app, &page, filter))
         @if letters.is_empty() {
+            (input.reason_of_all())
             @if filter.status() == Some(DeadLetterStatus::New) && filter.is_unfiltered() {
                 (empty_state("No open dead letters."))
             } @else { (empty_state("No matching dead letters.")) }
@@ -120,7 +160,7 @@ pub(super) async fn show(
             }
             section aria-labelledby="letters" {
                 h2 #letters { "List" }
-                (list(&page, &filter, &letters))
+                (list(&page, filter, &letters, input.of(SELECTED)))
                 @if let Some(last) = more {
                     p {
                         a href=(filter.url("/dead-letters", Some(last.id))) rel="next" { "Older dead letters" }
@@ -132,10 +172,12 @@ pub(super) async fn show(
                     }
                 }
             }
-            @if page.may(Permission::Operate) { (bulk_actions(&filter, &found)) }
+            @if page.may(Permission::Operate) { (bulk_actions(filter, &found, input)) }
         }
     };
-    Ok(page.render(Section::DeadLetters, "Dead letters", LiveUpdates::AllJobs, content))
+    let live = if input.is_refused() { LiveUpdates::Off } else { LiveUpdates::AllJobs };
+    let page = page.render(Section::DeadLetters, "Dead letters", live, content);
+    Ok((input.status(), page).into_response())
 }
 
 fn form(app: &App, page: &PageContext, filter: &DeadLettersQuery) -> Markup {
@@ -202,7 +244,12 @@ pub(super) fn groups(
     }
 }
 
-fn list(page: &PageContext, filter: &DeadLettersQuery, letters: &[DeadLetter]) -> Markup {
+fn list(
+    page: &PageContext,
+    filter: &DeadLettersQuery,
+    letters: &[DeadLetter],
+    input: &FormInput,
+) -> Markup {
     let may = page.may(Permission::Operate);
     html! {
         form method="post" action="/dead-letters/redrive" {
@@ -219,7 +266,7 @@ fn list(page: &PageContext, filter: &DeadLettersQuery, letters: &[DeadLetter]) -
                     tbody {
                         @for letter in letters {
                             tr #(format!("letter-{}", letter.id)) {
-                                @if may { td { (checkbox(letter)) } }
+                                @if may { td { (checkbox(letter, input)) } }
                                 td {
                                     a href=(format!("/dead-letters/{}", letter.id)) { (scalar(&letter.key)) }
                                 }
@@ -234,6 +281,7 @@ fn list(page: &PageContext, filter: &DeadLettersQuery, letters: &[DeadLetter]) -
                 }
             }
             @if may {
+                (input.reason_of_all())
                 div.actions {
                     button.primary { "Redrive selected" }
                     button formaction="/dead-letters/ignore" { "Ignore selected" }
@@ -243,11 +291,12 @@ fn list(page: &PageContext, filter: &DeadLettersQuery, letters: &[DeadLetter]) -
     }
 }
 
-fn checkbox(letter: &DeadLetter) -> Markup {
+fn checkbox(letter: &DeadLetter, input: &FormInput) -> Markup {
     let label = format!("Select dead letter {}", scalar(&letter.key));
+    let was_chosen = input.has("ids", &letter.id.to_string());
     html! {
         @if letter.status == DeadLetterStatus::New {
-            input type="checkbox" name="ids" value=(letter.id) aria-label=(label);
+            input type="checkbox" name="ids" value=(letter.id) aria-label=(label) checked[was_chosen];
         }
     }
 }
@@ -261,10 +310,11 @@ pub(super) fn status_cell(letter: &DeadLetter) -> Markup {
 }
 
 /// The actions on all dead letters that match the filter.
-fn bulk_actions(filter: &DeadLettersQuery, found: &[DeadLetterGroup]) -> Markup {
+fn bulk_actions(filter: &DeadLettersQuery, found: &[DeadLetterGroup], input: &FormInput) -> Markup {
     let letters: i64 = found.iter().map(|group| group.letters).sum();
     let fields = html! {
         input type="hidden" name="back" value="/dead-letters";
+        input type="hidden" name="bulk" value="yes";
         input type="hidden" name="job" value=[filter.job];
         input type="hidden" name="jobType" value=[filter.job_type.as_deref()];
         input type="hidden" name="error" value=[filter.error.as_deref()];
@@ -276,11 +326,11 @@ fn bulk_actions(filter: &DeadLettersQuery, found: &[DeadLetterGroup]) -> Markup 
     html! {
         @if filter.status() == Some(DeadLetterStatus::New) {
             div.actions {
-                @for (verb, action, explanation) in [
-                    ("Redrive", "/dead-letters/redrive", "New jobs process these items again, under the identity of the original jobs."),
-                    ("Ignore", "/dead-letters/ignore", "They are no longer listed as open."),
+                @for (verb, action, input, explanation) in [
+                    ("Redrive", "/dead-letters/redrive", input.of(REDRIVE_ALL), "New jobs process these items again, under the identity of the original jobs."),
+                    ("Ignore", "/dead-letters/ignore", input.of(IGNORE_ALL), "They are no longer listed as open."),
                 ] {
-                    details.confirm {
+                    details.confirm open[input.is_refused()] {
                         summary { (verb) " all matching…" }
                         form method="post" action=(action) {
                             (fields)
@@ -289,6 +339,7 @@ fn bulk_actions(filter: &DeadLettersQuery, found: &[DeadLetterGroup]) -> Markup 
                                 @if found.len() == MAX_GROUPS as usize { " or more" }
                                 ". " (explanation)
                             }
+                            (input.reason_of_all())
                             button.primary { (verb) " all" }
                         }
                     }

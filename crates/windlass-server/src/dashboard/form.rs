@@ -60,11 +60,18 @@ impl FormInput {
             StatusCode::BAD_REQUEST
             | StatusCode::FORBIDDEN
             | StatusCode::NOT_FOUND
-            | StatusCode::CONFLICT => {
-                Ok(FormInput { form, values, problem: Some(error.into_problem()) })
-            }
+            | StatusCode::CONFLICT => Ok(FormInput::failed(form, values, error)),
             _ => Err(error),
         }
+    }
+
+    /// The input of a form whose action failed for any reason.
+    pub(super) fn failed(
+        form: &'static str,
+        values: Vec<(String, String)>,
+        error: ApiError,
+    ) -> FormInput {
+        FormInput { form, values, problem: Some(error.into_problem()) }
     }
 
     /// The status of the page that shows the input.
@@ -87,6 +94,11 @@ impl FormInput {
     /// Whether one of these fields has a value, or is why the form was refused.
     pub(super) fn concerns(&self, fields: &[Field]) -> bool {
         fields.iter().any(|field| self.value(&field.name).is_some() || self.is_about(&field.name))
+    }
+
+    /// Whether a field had this value, such as a box that was ticked.
+    pub(super) fn has(&self, name: &str, value: &str) -> bool {
+        self.values.iter().any(|(known, given)| known == name && given == value)
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -131,6 +143,11 @@ impl FormInput {
         let mut fields = fields.into_iter();
         let elsewhere = self.is_refused() && !fields.any(|field| self.is_about(&field.name));
         html! { @if elsewhere { p.problem role="alert" { (self.reason("")) } } }
+    }
+
+    /// The reason why the form was refused, which is about none of its fields.
+    pub(super) fn reason_of_all(&self) -> Markup {
+        self.other_reason([])
     }
 
     /// The reason as a sentence about a field. A part of the field, such as `ids[2]`, is named.

@@ -111,3 +111,49 @@ async fn errors_that_differ_only_in_values_are_one_group() {
     browser.misses("has a hole").await;
     assert_eq!(browser.run(rows).await, json!(2));
 }
+
+#[tokio::test]
+async fn a_refused_action_is_explained_beside_its_form_and_keeps_the_selection() {
+    let (data, server, _) = server_with_dead_letters().await;
+    let browser = Browser::start(&server.url).await;
+    let reason = "return [...document.querySelectorAll('main .problem[role=alert]')] \
+        .map(problem => problem.closest('form, main').querySelector('button').innerText \
+        + ': ' + problem.innerText)";
+    for button in ["Redrive selected", "Ignore selected"] {
+        browser.open("/dead-letters?error=amount&status=new").await;
+        browser.go(button).await;
+        let shown = browser.run(reason).await;
+        assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+        assert!(text(&shown[0]).starts_with("Redrive selected: "), "{shown}");
+        assert!(text(&shown[0]).ends_with("select at least one dead letter"), "{shown}");
+        // The filter is still there.
+        let error = "return document.querySelector('[name=error]').value";
+        assert_eq!(browser.run(error).await, json!("amount"));
+        assert_eq!(browser.accessibility_violations().await, [""; 0]);
+    }
+    // The source cannot be read any more.
+    data.run("ALTER TABLE wallets RENAME TO purses").await;
+    browser.open("/dead-letters").await;
+    let select = "document.querySelector('[aria-label=\"Select dead letter 8\"]').click()";
+    browser.run(select).await;
+    browser.go("Redrive selected").await;
+    let shown = browser.run(reason).await;
+    assert!(text(&shown[0]).starts_with("Redrive selected: "), "{shown}");
+    assert!(text(&shown[0]).contains("there is no table `wallets`"), "{shown}");
+    let selected = "return [...document.querySelectorAll('[name=ids]:checked')]         .map(box => box.getAttribute('aria-label'))";
+    assert_eq!(browser.run(selected).await, json!(["Select dead letter 8"]));
+    browser.open("/dead-letters?jobType=TAKE").await;
+    browser.press("Redrive all matching…").await;
+    browser.go("Redrive all").await;
+    let shown = browser.run(reason).await;
+    assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+    assert!(text(&shown[0]).starts_with("Redrive all: "), "{shown}");
+    browser.open("/dead-letters").await;
+    browser.go("8").await;
+    browser.go("Redrive").await;
+    browser.sees_all(&["Dead letter 8", "there is no table `wallets`"]).await;
+    // Once the cause is removed, the same form works.
+    data.run("ALTER TABLE purses RENAME TO wallets; UPDATE wallets SET amount = 50").await;
+    browser.go("Redrive").await;
+    browser.sees("reprocessed").await;
+}

@@ -8,6 +8,7 @@ mod forms;
 mod keyboard;
 mod large_job;
 mod live_updates;
+mod long_names;
 mod numbers_and_times;
 mod pages;
 mod report;
