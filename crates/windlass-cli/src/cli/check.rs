@@ -33,7 +33,7 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
         {
             warnings.push(error.to_string());
         }
-        let engine = Engine::builder(config).connect().await?;
+        let engine = super::config::connect(config).await?;
         for (name, connection) in &engine.config().connections {
             let found = ask_replicas(&engine, name).await;
             warnings.extend(found.iter().filter_map(|found| found.warning(connection.max_lag)));

@@ -1,5 +1,6 @@
 //! Reads the configuration and connects the engine.
 
+use super::demo::classify;
 use super::print;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -51,6 +52,11 @@ pub(super) fn config(path: &Path) -> Result<Config> {
 
 /// Connects the engine of a configuration file.
 pub(super) async fn engine(path: &Path) -> Result<Engine> {
-    let config = config(path)?;
-    Ok(Engine::builder(config).connect().await?)
+    connect(config(path)?).await
+}
+
+/// Connects the engine of a configuration.
+pub(super) async fn connect(config: Config) -> Result<Engine> {
+    let builder = Engine::builder(config.clone());
+    Ok(classify::register(&config, builder).connect().await?)
 }

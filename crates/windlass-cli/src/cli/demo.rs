@@ -1,6 +1,7 @@
 //! `windlass demo`: a complete job on a database that it creates, with bad records and a concurrent
 //! writer.
 
+pub(super) mod classify;
 mod writer;
 
 use super::progress::{self, Interrupt};
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use windlass::{DeadLetterFilter, Engine, Job, JobId, JobStatus, Options, Request, Worker};
 use windlass_core::OutputKind;
-use writer::{Writer, Written};
+use writer::{WAIT_POINTS, Writer, Written};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -78,14 +79,15 @@ async fn show(args: Args) -> Result<()> {
     redrive(&engine, &settled).await?;
 
     say(
-        "The version of every record is raised, while another program writes notes to the same rows …",
+        "A function gives every record a class, one record at a time, while another program writes notes to \
+         the same rows …",
     );
     let writer = Writer::start("app.db".into(), args.transactions);
-    let refreshed = run_job(&engine, Request::new("REFRESH")).await;
+    let classified = run_job(&engine, Request::new("CLASSIFY")).await;
     let written = writer.finish()?;
-    let refreshed = refreshed?;
-    print::summary(&refreshed);
-    show_writes(&written, &refreshed, &database)?;
+    let classified = classified?;
+    print::summary(&classified);
+    show_writes(&written, &classified, &database)?;
 
     say(
         "A report by branch, computed by chunk (map), added up once (reduce) and written to a file:",
@@ -95,7 +97,7 @@ async fn show(args: Args) -> Result<()> {
     show_report(&engine, &reported).await?;
 
     say("The audit proves the jobs:");
-    for job in [&settled, &refreshed, &reported] {
+    for job in [&settled, &classified, &reported] {
         let proof = engine.audit(job.id).await?;
         audit::show(&proof);
         ensure!(proof.is_proven(), "the audit should have proven the job");
@@ -109,18 +111,17 @@ fn show_writes(written: &Written, job: &Job, database: &Connection) -> Result<()
     let kept = written.count_kept(database)?;
     println!(
         "  {} written while the job ran, {} still there",
-        print::number(written.len()),
+        print::count(written.len(), "note"),
         print::number(kept)
     );
-    match job.items.conflicts {
-        0 => println!("  none of them fell between the read and the write of its record"),
-        met => println!(
-            "  {} fell between the read and the write of its record; the version check found it, and \
-             the record was read again",
-            print::number(met)
-        ),
-    }
+    println!(
+        "  {} came between the read and the write of its record: the version had changed, so the job \
+         overwrote nothing and processed the record again",
+        print::number(job.items.conflicts)
+    );
+    println!("  (the demo waits at {WAIT_POINTS} records, so that this happens in every run)");
     ensure!(kept == written.len(), "a concurrent write was lost");
+    ensure!(job.items.conflicts >= WAIT_POINTS, "the job should have found concurrent writes");
     Ok(())
 }
 
@@ -234,7 +235,7 @@ fn show_next_steps(folder: &Path, settled: &Job, reported: &Job) {
         "  windlass jobs\n  windlass chunks {id}\n  windlass dead list\n\
          \nThen try:\n  \
          windlass check                       explain what each job type does and guarantees\n  \
-         windlass run REFRESH --dry-run       show what would change\n  \
+         windlass run CLASSIFY --dry-run      show what would change, record by record\n  \
          windlass run REFRESH                 stop it with Ctrl-C or kill -9, and\n  \
          windlass worker                      continue where it stopped"
     );

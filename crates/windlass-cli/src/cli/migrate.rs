@@ -4,7 +4,6 @@ use super::config;
 use anyhow::Result;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::Engine;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -15,7 +14,7 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let config = config::config(path)?;
-    let engine = Engine::builder(config).connect().await?;
+    let engine = config::connect(config).await?;
     for (name, configured) in &engine.config().connections {
         let connection = engine.connection(name)?;
         let outbox = configured.outbox.then(|| connection.outbox());

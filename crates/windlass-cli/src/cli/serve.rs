@@ -6,7 +6,7 @@ use anyhow::Result;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
-use windlass::{Engine, Service};
+use windlass::Service;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -28,7 +28,7 @@ pub(super) async fn run(args: Args, path: &Path) -> Result<ExitCode> {
     let mut config = config::config(path)?;
     config.server.listen = args.listen.unwrap_or(config.server.listen);
     let mut interrupt = Interrupt::listen()?;
-    let engine = Engine::builder(config).connect().await?;
+    let engine = config::connect(config).await?;
     args.restore.check(&engine).await?;
     let scope = if engine.config().auth.is_some() { "" } else { ", on this machine only" };
     let mut service = Service::builder(engine).shutdown_on(async move {

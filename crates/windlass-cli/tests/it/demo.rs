@@ -14,7 +14,7 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
         "7 dead letters",
         "CHECK constraint failed",
         "7 of 7 processed",
-        "COMPLETED  REFRESH",
+        "COMPLETED  CLASSIFY",
         "COMPLETED  BRANCH_REPORT",
         "reports/branches.csv",
         "BRANCH  ",
@@ -28,9 +28,14 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     assert_eq!(made, kept, "{}", demo.stdout);
     assert_ne!(made, "0", "the other program wrote nothing:\n{}", demo.stdout);
 
-    // The writer runs beside REFRESH, and the demo says whether a write met the version check.
-    let refresh = demo.stdout.find("COMPLETED  REFRESH").unwrap();
-    assert!(demo.stdout[refresh..].contains("between the read and the write"), "{}", demo.stdout);
+    // Writes of the other program fell between the read and the write of their records, and the number is that of the
+    // job.
+    let shop = Windlass::new(sandbox.path("shop")).binary(crate::common::BINARY);
+    let jobs = shop.spawn(["jobs", "--type", "CLASSIFY", "--json"]).wait().await.ok();
+    let conflicts = crate::common::parse(&jobs)[0]["items"]["conflicts"].as_i64().unwrap();
+    assert!(conflicts >= 5, "{jobs:?}");
+    let met = format!("  {conflicts} came between the read and the write of its record");
+    assert!(demo.stdout.contains(&met), "{met}:\n{}", demo.stdout);
     // The report comes from map, reduce and report, and its page is there under the name that is printed.
     let opened = demo.stdout.lines().find_map(|line| line.trim().strip_prefix("xdg-open "));
     let page = opened.unwrap().split_whitespace().next().unwrap();
@@ -46,10 +51,10 @@ async fn the_demo_works_and_so_do_the_commands_it_suggests() {
     assert_eq!(settled, 50_000, "{report}");
 
     let suggested = suggestions(&demo.stdout);
-    for needed in ["jobs", "chunks ", "dead list", "check", "run REFRESH", "worker"] {
+    for needed in ["jobs", "chunks ", "dead list", "check", "run CLASSIFY", "run REFRESH", "worker"]
+    {
         assert!(suggested.iter().any(|line| line.starts_with(needed)), "{needed}: {suggested:?}");
     }
-    let shop = Windlass::new(sandbox.path("shop")).binary(crate::common::BINARY);
     for command in suggested {
         let running = shop.spawn(command.split_whitespace());
         if command == "worker" {
@@ -83,10 +88,10 @@ async fn an_interrupted_demo_names_the_command_that_continues_it() {
     assert!(continued.stdout.contains("COMPLETED"), "{continued:?}");
 }
 
-/// The numbers of "N written while the job ran, N still there".
+/// The numbers of "N notes written while the job ran, N still there".
 fn writes(stdout: &str) -> (&str, &str) {
     let line = stdout.lines().find(|line| line.contains("written while the job ran")).unwrap();
-    let (made, rest) = line.trim().split_once(" written while the job ran, ").unwrap();
+    let (made, rest) = line.trim().split_once(" notes written while the job ran, ").unwrap();
     (made, rest.split_once(" still there").unwrap().0)
 }
 

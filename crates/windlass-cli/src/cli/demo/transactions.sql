@@ -5,6 +5,7 @@ CREATE TABLE transactions (
     amount  INTEGER NOT NULL,
     status  TEXT    NOT NULL,
     fee     INTEGER CONSTRAINT "a settled amount is positive" CHECK (fee IS NULL OR amount > 0),
+    class   TEXT,
     note    TEXT,
     version INTEGER NOT NULL DEFAULT 1
 );

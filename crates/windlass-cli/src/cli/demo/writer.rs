@@ -1,12 +1,14 @@
 //! The concurrent writer of the demo: writes notes to random transactions while the job runs, with an
-//! optimistic lock on the version column.
+//! optimistic lock on the version column, and to records that the job has just read.
 
+use super::classify::{WaitPoint, wait_at};
 use anyhow::{Result, anyhow};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +25,10 @@ impl Writer {
     pub(super) fn start(path: PathBuf, transactions: u32) -> Writer {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::spawn(move || write(path, transactions, &stopped));
+        let wait_points =
+            (1..=WAIT_POINTS).map(|n| n * i64::from(transactions) / (WAIT_POINTS + 1));
+        let wait_points = wait_at(wait_points.collect());
+        let thread = std::thread::spawn(move || write(path, transactions, &wait_points, &stopped));
         Writer { stop, thread }
     }
 
@@ -33,7 +38,15 @@ impl Writer {
     }
 }
 
-fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written> {
+/// The number of records that are written while the job is between their read and their write.
+pub(super) const WAIT_POINTS: i64 = 5;
+
+fn write(
+    path: PathBuf,
+    transactions: u32,
+    wait_points: &Receiver<WaitPoint>,
+    stop: &AtomicBool,
+) -> Result<Written> {
     let mut database = Connection::open(path)?;
     // The job commits constantly. Retrying quickly gets a turn where a long wait would not.
     database.busy_handler(Some(|_| {
@@ -46,9 +59,11 @@ fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written>
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // A fixed pseudo-random sequence over the whole table.
+        // A record that the job has just read, or else one of a fixed pseudo-random sequence.
+        let wait_point = wait_points.try_recv().ok();
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let id = (seed >> 33) as i64 % i64::from(transactions) + 1;
+        let random = (seed >> 33) as i64 % i64::from(transactions) + 1;
+        let id = wait_point.as_ref().map_or(random, |wait_point| wait_point.id);
         let version: i64 =
             database.query_row("SELECT version FROM transactions WHERE id = ?1", [id], |row| {
                 row.get(0)
@@ -60,6 +75,9 @@ fn write(path: PathBuf, transactions: u32, stop: &AtomicBool) -> Result<Written>
         )?;
         if changed == 1 {
             written.insert(id, note);
+        }
+        if let Some(wait_point) = wait_point {
+            let _ = wait_point.written.send(());
         }
         // Leave time for the job: SQLite has one writer at a time.
         std::thread::sleep(Duration::from_millis(1));
