@@ -90,7 +90,10 @@ fn schema(param: &Param) -> Json {
         ParamType::Number => json!({"type": "number"}),
         ParamType::Boolean => json!({"type": "boolean"}),
         ParamType::Date => json!({"type": "string", "format": "date"}),
-        ParamType::Json => json!({}),
+        // A schema without a type cannot be read again.
+        ParamType::Json => {
+            json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
+        }
     };
     if !param.description.is_empty() {
         schema["description"] = param.description.as_str().into();

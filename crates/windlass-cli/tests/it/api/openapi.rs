@@ -2,7 +2,7 @@
 
 use crate::api::server_fixture::{TestServer, auth};
 use crate::common::{CliSandbox, Data, raise, text};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 
 #[tokio::test]
@@ -31,6 +31,48 @@ async fn the_document_is_complete_and_consistent() {
         let pointer = reference.trim_start_matches('#');
         assert!(document.pointer(pointer).is_some(), "{reference}");
     }
+}
+
+#[tokio::test]
+async fn declared_params_are_in_the_document() {
+    let data = Data::sqlite().with_accounts(1).await;
+    let params = "params.by = { type = \"integer\", default = 7, description = \"what to add\" }\n\
+                  params.factor = { type = \"number\" }\n\
+                  params.note = { type = \"text\", required = false }\n\
+                  params.day = { type = \"date\" }\nparams.loud = { type = \"boolean\", default = false }\n\
+                  params.more = { type = \"json\", required = false }\n";
+    let other = raise(10).replace("jobs.RAISE", "jobs.OTHER");
+    let server = TestServer::start(CliSandbox::on(&data, &(raise(10) + params + &other))).await;
+    let document = server.get("/api/v1/openapi.json").await.is(200);
+    let schemas = &document["components"]["schemas"];
+    let expected = json!({
+        "by": {"type": "integer", "description": "what to add", "default": 7},
+        "factor": {"type": "number"},
+        "note": {"type": "string"},
+        "day": {"type": "string", "format": "date"},
+        "loud": {"type": "boolean", "default": false},
+        "more": {"type": ["object", "array", "string", "number", "boolean", "null"]},
+    });
+    assert_eq!(schemas["Params.RAISE"]["properties"], expected);
+    let mut required = schemas["Params.RAISE"]["required"].clone();
+    required.as_array_mut().unwrap().sort_by_key(text);
+    assert_eq!(required, json!(["day", "factor"]));
+    assert_eq!(schemas["Params.RAISE"]["additionalProperties"], false);
+    assert!(schemas["Params.OTHER"].is_null(), "a job type without declared params has no schema");
+    // The API refuses what the schema excludes.
+    for (params, field) in [
+        (json!({"factor": 1, "day": "2025-01-31", "by": 1.5}), "params.by"),
+        (json!({"factor": "much", "day": "2025-01-31"}), "params.factor"),
+        (json!({"factor": 1, "day": "tomorrow"}), "params.day"),
+        (json!({"factor": 1}), "params.day"),
+        (json!({"factor": 1, "day": "2025-01-31", "x": 1}), "params.x"),
+    ] {
+        let request = json!({"jobType": "RAISE", "params": params});
+        let problem = server.post("/api/v1/jobs", &request).await.is(400);
+        assert_eq!(problem["field"], field, "{problem:#}");
+    }
+    let valid = json!({"factor": 1.5, "day": "2025-01-31", "loud": true, "more": [1]});
+    server.post("/api/v1/jobs", &json!({"jobType": "RAISE", "params": valid})).await.is(201);
 }
 
 /// Every operation of the document.

@@ -123,3 +123,52 @@ async fn items_and_params_are_entered_in_the_form() {
         assert_eq!(row["params"], serde_json::json!({"month": "2025-01", "deep": [1]}), "{rows}");
     }
 }
+
+/// Declared params are fields of the form, with their type, description and default.
+#[tokio::test]
+async fn declared_params_are_fields_of_the_form() {
+    let data = wallets().await;
+    let params = "params.by = { type = \"integer\", default = 7, description = \"what to take\" }\n\
+                  params.note = { type = \"text\" }\n\
+                  params.day = { type = \"date\", required = false }\n";
+    let step = "UPDATE wallets SET amount = amount - :by, name = :note WHERE {chunk}";
+    let taken = "UPDATE wallets SET amount = amount - 10 WHERE {chunk}";
+    let jobs = take(params).replace(taken, step);
+    assert!(jobs.contains(step), "{jobs}");
+    let server = TestServer::with(CliSandbox::on(&data, &jobs), 1).await;
+    let browser = Browser::start(&server.url).await;
+    browser.open("/job-types/TAKE").await;
+    let field = async |name: &str| {
+        let script = "const field = document.querySelector('[name=\"NAME\"]'); \
+            return [field.closest('label').innerText, field.placeholder]";
+        let found = browser.run(&script.replace("NAME", name)).await;
+        (text(&found[0]), text(&found[1]))
+    };
+    let (label, default) = field("param.by").await;
+    assert!(label.contains("by") && label.contains("integer: what to take"), "{label}");
+    assert_eq!(default, "7");
+    let (label, default) = field("param.note").await;
+    assert!(label.contains("note") && label.contains("text, required"), "{label}");
+    assert_eq!(default, "");
+    assert!(field("param.day").await.0.contains("date"));
+    assert_eq!(browser.accessibility_violations().await, [""; 0]);
+
+    browser.go("Run now").await;
+    assert!(reason(&browser, "param.note").await.contains("missing"));
+    browser.fill("param.note", "007").await;
+    browser.fill("param.by", "1.5").await;
+    browser.go("Run now").await;
+    let wrong = reason(&browser, "param.by").await;
+    assert!(wrong.contains("integer") && wrong.contains("1.5"), "{wrong}");
+    assert_eq!(value(&browser, "param.note").await, "007", "the input is kept");
+    browser.run("document.querySelector('[name=\"param.by\"]').value = '3'").await;
+    browser.run("document.querySelector('[name=\"param.day\"]').value = 'tomorrow'").await;
+    browser.go("Run now").await;
+    assert!(reason(&browser, "param.day").await.contains("date"));
+    browser.run("document.querySelector('[name=\"param.day\"]').value = ''").await;
+    browser.run("document.querySelector('[name=\"filter.counties\"]').value = 'Kent'").await;
+    browser.go("Run now").await;
+    browser.sees("Completed").await;
+    let took = "SELECT count(*) FROM wallets WHERE amount = 4997 AND name = '007'";
+    assert_eq!(data.number(took).await, 199, "the text keeps its zeros");
+}
