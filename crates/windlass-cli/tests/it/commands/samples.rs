@@ -132,6 +132,30 @@ async fn the_trading_company_in_postgresql() {
 }
 
 #[tokio::test]
+async fn the_trading_company_in_mariadb() {
+    let sample = Sample {
+        schema: include_str!("../../samples/trading.mariadb.sql"),
+        table: ("Customers", "CompanyName", 90),
+        counted: &["CUSTOMERS", "ORDERS", "ORDER_DETAILS"],
+        left_out: &["ORDER_SUBTOTALS"],
+        exported: &[("Products", 77), ("Order Details", 1660), ("Categories", 8), ("Orders", 830)],
+    };
+    works_on(&Data::mariadb().await, &sample).await;
+}
+
+#[tokio::test]
+async fn the_trading_company_in_sqlite() {
+    let sample = Sample {
+        schema: include_str!("../../samples/trading.sqlite.sql"),
+        table: ("Customers", "CompanyName", 90),
+        counted: &["CUSTOMERS", "ORDERS", "ORDER_DETAILS"],
+        left_out: &["ORDER_SUBTOTALS"],
+        exported: &[("Products", 77), ("Order Details", 1660), ("Categories", 8), ("Orders", 830)],
+    };
+    works_on(&Data::sqlite(), &sample).await;
+}
+
+#[tokio::test]
 async fn the_film_rental_in_postgresql() {
     let sample = Sample {
         schema: include_str!("../../samples/rentals.postgres.sql"),
