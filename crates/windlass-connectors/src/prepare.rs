@@ -68,6 +68,20 @@ impl Forms {
         Ok(statements)
     }
 
+    /// The job type without restrictions, and with filters and claims.
+    pub(crate) fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// The ranges of keys.
+    pub(crate) fn ranges(&self) -> Vec<KeyRange> {
+        let range = |key_set: &KeySet| match &key_set.keys {
+            Keys::Range(range) => Some(range.clone()),
+            Keys::List(_) => None,
+        };
+        self.key_sets.iter().filter_map(range).collect()
+    }
+
     /// The look-ups of each filter, by the name of the filter.
     pub(crate) fn lookups(&self) -> Vec<(String, ValueLookup<'_>)> {
         let several = self.scopes.last().into_iter();
@@ -87,12 +101,7 @@ impl Forms {
         statements: &mut Vec<(&'static str, Sql<'a>)>,
     ) -> Result<()> {
         let dialect = self.dialect;
-        let source = &scope.job_type.source;
-        let field = match (&source.condition, &source.query) {
-            (Some(_), _) => "source.where",
-            (None, Some(_)) => "source.query",
-            (None, None) => "source.table",
-        };
+        let field = source_field(scope);
         statements.push((field, statement::select(dialect, scope, key_set, Bounds::All, 1)));
         // Planning counts, numbers and walks along the keys.
         statements.push((field, statement::count(dialect, scope, key_set)));
@@ -122,6 +131,16 @@ impl Forms {
         ];
         statements.extend(marks.into_iter().flatten().map(|sql| ("step.mark", sql)));
         Ok(())
+    }
+}
+
+/// The field that a statement of Windlass's own about the source comes from.
+pub(crate) fn source_field(scope: &Scope) -> &'static str {
+    let source = &scope.job_type.source;
+    match (&source.condition, &source.query) {
+        (Some(_), _) => "source.where",
+        (None, Some(_)) => "source.query",
+        (None, None) => "source.table",
     }
 }
 

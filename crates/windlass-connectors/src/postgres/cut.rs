@@ -78,6 +78,25 @@ pub(super) async fn cut_values(
     Ok(lookup.pages(found))
 }
 
+/// Has the server plan the walk along the index, from the start and after a key.
+pub(super) async fn prepare(
+    transaction: &Transaction,
+    scope: &Scope,
+    ranges: &[KeyRange],
+) -> Result<()> {
+    if !scope.walks_by_key(None) {
+        return Ok(());
+    }
+    let queries = CutQueries { transaction, scope, within: None };
+    for range in ranges {
+        let (first, next) =
+            (queries.key_set(range), KeyRange { after: None, upto: range.upto.clone() });
+        let sql = queries.walk(&first, &next, 1, 1);
+        transaction.query(&format!("EXPLAIN {}", sql.text), &sql.params()).await?;
+    }
+    Ok(())
+}
+
 /// The greatest key of the whole source, including records outside the job's conditions: it bounds
 /// ranges that are cut by keys alone. Where a key may be null, only records of the job count, since a
 /// null sorts after everything.

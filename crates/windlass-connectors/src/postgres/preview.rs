@@ -1,8 +1,8 @@
 //! Runs a statement on a few records and rolls it back, or only prepares it.
 
-use super::{PostgresConnection, read, release, write};
+use super::{PostgresConnection, cut, read, release, write};
 use crate::predicate::Bounds;
-use crate::prepare::{Forms, refused};
+use crate::prepare::{Forms, refused, source_field};
 use crate::sql::{Dialect, Sql};
 use crate::{DryRun, Preview, Result, Scope, WriteItem, statement};
 use async_trait::async_trait;
@@ -29,6 +29,10 @@ pub(super) async fn prepare(transaction: &Transaction, scope: &Scope) -> Result<
     let forms = Forms::of(Dialect::Postgres, scope);
     for (field, sql) in forms.statements()? {
         explain(transaction, scope, field, &sql).await?;
+    }
+    for scope in forms.scopes() {
+        let walked = cut::prepare(transaction, scope, &forms.ranges()).await;
+        walked.map_err(|error| refused(scope, source_field(scope), error))?;
     }
     for (field, lookup) in forms.lookups() {
         for sql in [lookup.larger_than(1), lookup.keys()] {
