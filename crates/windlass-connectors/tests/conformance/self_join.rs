@@ -120,7 +120,7 @@ async fn a_map_is_qualified(db: Db) {
     let toml = source(&db, "\"ID\"") + &format!("step.map = '''{}'''", quoted(&db, map));
     let scope = db.scope(&toml).await;
     let columns = db.data.map_columns(&scope).await.unwrap();
-    let mut rows = db.data.map(&scope, &columns, &everything()).await.unwrap();
+    let mut rows = db.data.map(&scope, &columns, &everything()).await.unwrap().rows;
     rows.sort_by_key(|row| format!("{row:?}"));
     let text = |value: &Value| serde_json::to_string(value).unwrap().replace('"', "");
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(text).collect()).collect();

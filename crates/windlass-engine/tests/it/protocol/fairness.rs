@@ -154,7 +154,8 @@ pub(crate) async fn a_job_whose_step_is_unavailable_leaves_the_slots_to_others(
     let unavailable = async || {
         let job = engine.job(waiting).await.unwrap();
         let reason = job.error.unwrap_or_default();
-        job.waits_for.as_deref() == Some("step unavailable") && reason.contains("127.0.0.1:1")
+        job.waits_for.as_deref() == Some("step unavailable")
+            && reason.contains("cannot connect to the endpoint")
     };
     eventually("the job waits for its step and says why", PATIENCE, unavailable).await;
     let free = submit_type(&engine, "FREE").await;
