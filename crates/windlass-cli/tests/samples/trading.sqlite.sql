@@ -5,7 +5,7 @@ CREATE TABLE Customers (
     CustomerID nchar(5) NOT NULL PRIMARY KEY COLLATE NOCASE, CompanyName nvarchar(40) NOT NULL, Region nvarchar(15),
     row_version integer NOT NULL DEFAULT 1
 );
-CREATE TABLE Categories (CategoryID integer PRIMARY KEY, CategoryName nvarchar(15) NOT NULL, Picture image);
+CREATE TABLE Categories (CategoryID integer PRIMARY KEY, CategoryName nvarchar(15) NOT NULL, Picture blob);
 CREATE TABLE Products (
     ProductID integer PRIMARY KEY AUTOINCREMENT, ProductName nvarchar(40) NOT NULL,
     CategoryID integer REFERENCES Categories, UnitPrice money DEFAULT 0, UnitsInStock smallint, Discontinued bit NOT NULL

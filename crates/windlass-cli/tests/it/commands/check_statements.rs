@@ -186,7 +186,7 @@ async fn refuse_updates(data: Data) -> (Data, &'static str) {
         Data::Mariadb(database) => {
             let (user, name) = (format!("reader_{}", database.name()), database.name());
             let grants = format!(
-                "CREATE USER {user} IDENTIFIED BY 'change me'; GRANT SELECT ON {name}.* TO {user}"
+                "CREATE USER {user} IDENTIFIED BY 'change me'; GRANT SELECT, CREATE ON {name}.* TO {user}"
             );
             data.run(&grants).await;
             (Data::Mariadb(database.as_user(&user, "change me")), "denied")
