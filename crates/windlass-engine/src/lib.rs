@@ -27,6 +27,7 @@ pub use http_client::client;
 pub use merge::job_result::JobResult;
 pub use operate::after_restore::AfterRestore;
 pub use operate::audit::{Audit, Drift, Verdict};
+pub use operate::files::{FileContent, JobFile};
 pub use operate::retention::Pruned;
 pub use quiet::Pause;
 pub use step::{ItemContext, JobDefinition, Step, StepBatch, StepError, StepItem, Steps};

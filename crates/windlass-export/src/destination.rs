@@ -15,7 +15,7 @@ use crate::{Error, Result, client, local};
 #[derive(Clone, Debug)]
 pub struct Destination {
     url: String,
-    store: Arc<dyn ObjectStore>,
+    pub(crate) store: Arc<dyn ObjectStore>,
     prefix: Path,
     /// The path, if it is a folder.
     folder: Option<PathBuf>,
@@ -98,12 +98,19 @@ impl Destination {
         };
         match got {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(object_store::Error::NotFound { source, .. })
+            Err(error) => self.none_if_missing(error),
+        }
+    }
+
+    /// `None` if there is no such object.
+    pub(crate) fn none_if_missing<T>(&self, error: object_store::Error) -> Result<Option<T>> {
+        match error {
+            object_store::Error::NotFound { source, .. }
                 if !source.to_string().contains("NoSuchBucket") =>
             {
                 Ok(None)
             }
-            Err(error) => Err(self.failed(error)),
+            error => Err(self.failed(error)),
         }
     }
 

@@ -86,13 +86,17 @@ impl PartWriter {
     }
 
     /// Completes the object and makes it visible.
-    pub async fn finish(mut self) -> Result<Written> {
+    pub async fn finish(self) -> Result<Written> {
+        self.seal().await?.publish().await
+    }
+
+    /// Completes the object, which is not visible yet: its hash is known before it is published.
+    pub async fn seal(mut self) -> Result<SealedPart> {
         let encoder = self.take()?;
         let (rest, mut written) = blocking(move || encoder.finish()).await?;
         self.upload.push(rest).await?;
-        self.upload.finish().await?;
         written.name = self.name;
-        Ok(written)
+        Ok(SealedPart { upload: self.upload, written })
     }
 
     /// Aborts, and returns when everything is deleted. Dropping the writer does the same in the background.
@@ -102,6 +106,25 @@ impl PartWriter {
 
     fn take(&mut self) -> Result<Box<PartEncoder>> {
         self.encoder.take().ok_or_else(|| Error::Aborted(self.name.clone()))
+    }
+}
+
+/// A complete object that is not visible yet. If it is dropped, nothing remains.
+pub struct SealedPart {
+    upload: Upload,
+    written: Written,
+}
+
+impl SealedPart {
+    /// What it will be.
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Makes it visible.
+    pub async fn publish(self) -> Result<Written> {
+        self.upload.finish().await?;
+        Ok(self.written)
     }
 }
 

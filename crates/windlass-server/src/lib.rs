@@ -9,6 +9,7 @@ mod auth;
 mod bodies;
 mod byte_range;
 mod connections;
+mod csv;
 mod dashboard;
 mod extract;
 mod metrics;

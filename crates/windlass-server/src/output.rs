@@ -1,13 +1,14 @@
-//! A job's output as JSON lines, read in pieces so that memory stays bounded.
+//! A job's output as JSON lines or CSV, read in pieces so that memory stays bounded.
 
+use crate::csv;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use moka::sync::Cache;
 use std::ops::Range;
 use std::sync::Arc;
-use windlass_connectors::EmittedCursor;
+use windlass_connectors::{ConnectorError, EmittedCursor};
 use windlass_core::JobId;
-use windlass_engine::{Engine, JobResult, Result};
+use windlass_engine::{Engine, EngineError, JobResult, Result};
 
 /// The output of a job.
 pub(crate) enum Output {
@@ -63,6 +64,25 @@ impl Output {
         }
     }
 
+    /// The whole output as CSV. The columns of emitted rows are those of all rows, so these are read twice.
+    pub(crate) async fn stream_csv(&self) -> Result<Pieces> {
+        let columns = match self {
+            Output::Result(result) => result.names().to_vec(),
+            Output::Emitted(..) => {
+                let mut columns = Vec::new();
+                let mut pieces = self.stream();
+                while let Some(piece) = pieces.try_next().await? {
+                    csv::add_columns(&piece, &mut columns).map_err(unreadable)?;
+                }
+                columns
+            }
+        };
+        let header = stream::once(std::future::ready(Ok(csv::header(&columns))));
+        let lines =
+            self.stream().map(move |piece| csv::convert(&piece?, &columns).map_err(unreadable));
+        Ok(header.chain(lines).boxed())
+    }
+
     /// A range of its bytes.
     pub(crate) fn stream_range(&self, range: Range<u64>) -> Pieces {
         match self {
@@ -75,6 +95,10 @@ impl Output {
             Output::Emitted(engine, job) => slice(emitted(engine.clone(), *job), 0, range),
         }
     }
+}
+
+fn unreadable(error: serde_json::Error) -> EngineError {
+    ConnectorError::Unreadable(format!("an output row: {error}")).into()
 }
 
 /// The frames of a result, each decoded when it is needed.

@@ -48,7 +48,7 @@ pub use dependency::{JoinPointRow, LinkedJob, Trigger};
 pub use error::{Result, StoreError};
 pub use job::{JobCommand, JobFilter, JobSnapshot, NewJob, OldJobs, Owner, Submitted};
 pub use lease::{Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, SegmentLease};
-pub use part::{MERGED, NewPart, PartRow};
+pub use part::{MERGED, NewPart, PartRow, REPLACED, REPORT};
 pub use schedule::ScheduleRow;
 pub use segment::{LeasedSegment, NewSegment, Page, SegmentRow};
 pub use stats::{ChunkBucket, Depth, DurationBucket, HourlyJobs, Losses, Stats, ThroughputBucket};

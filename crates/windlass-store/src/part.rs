@@ -1,6 +1,6 @@
 //! Parts: the output of chunks, and the merged result.
 
-/// The output of a chunk or, as [`MERGED`], the merged result of a job.
+/// The output of a chunk or, as [`MERGED`] and [`REPORT`], the merged result and the report of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPart {
     /// The name of its file or object; `None` when the content is stored here.
@@ -20,7 +20,7 @@ pub struct NewPart {
 /// A stored part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartRow {
-    /// The chunk, or [`MERGED`].
+    /// The chunk, [`MERGED`] or [`REPORT`].
     pub chunk: i64,
     /// The epoch at which the chunk completed.
     pub epoch: i64,
@@ -32,3 +32,8 @@ pub struct PartRow {
 
 /// The chunk number of the merged result.
 pub const MERGED: i64 = -1;
+/// The chunk number of the report: its file, recorded before the file becomes visible. Its content is
+/// [`REPLACED`] if another file had the same name.
+pub const REPORT: i64 = -2;
+/// The content of a report that replaced a file.
+pub const REPLACED: &[u8] = b"replaced";

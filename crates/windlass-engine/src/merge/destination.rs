@@ -3,6 +3,8 @@
 use crate::EngineError;
 use crate::Result;
 use crate::job_context::JobContext;
+use crate::operate::files::FileContent;
+use futures::stream::{StreamExt as _, TryStreamExt as _};
 use windlass_connectors::Rows;
 use windlass_core::problem::Code;
 use windlass_core::{
@@ -13,7 +15,7 @@ use windlass_export::{
     RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, columns_in, scan_orphans, schema,
     schema_of,
 };
-use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow};
+use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow, REPLACED};
 
 /// Where and in which format a job exports its parts.
 pub(crate) struct JobDestination {
@@ -123,14 +125,16 @@ pub(crate) async fn delete_orphaned_part(job: &JobContext, part: &NewPart) {
     }
 }
 
-/// Writes a report and replaces an existing one atomically. Does nothing if the lease of the merge is
-/// lost: by then the report of a later job may be there.
+/// Writes a report and replaces an existing one atomically. It is recorded before it becomes visible;
+/// `record` fails if the lease of the merge is lost: by then the report of a later job may be there.
+/// `earlier` is what an earlier attempt recorded.
 pub(crate) async fn write_report(
     job: &JobContext,
     report: &Report,
     result: &Rows,
-    confirm_lease: impl Future<Output = Result<()>>,
-) -> Result<()> {
+    earlier: Option<NewPart>,
+    record: impl AsyncFnOnce(&NewPart) -> Result<()>,
+) -> Result<NewPart> {
     let url = fill_template(&job.snapshot, &report.to)?;
     let (folder, name) = Destination::split(&url)?;
     let output = Output::of_file(name)?;
@@ -143,18 +147,76 @@ pub(crate) async fn write_report(
     let columns = columns_in(output.format(), columns);
     let schema = schema_of(&columns, &result.rows);
     let mut builder = RowBuilder::new(schema.clone())?;
-    let mut writer = PartWriter::new(&Destination::open(folder)?, name, schema, output)?;
+    let folder = Destination::open(folder)?;
+    let mut writer = PartWriter::new(&folder, name, schema, output)?;
     for rows in result.rows.chunks(REPORT_BATCH_ROWS) {
         for row in rows {
             builder.push(row)?;
         }
         writer.write(builder.finish()?).await?;
     }
-    confirm_lease.await?;
-    let written = writer.finish().await?;
+    let sealed = writer.seal().await?;
+    let replaced = match &earlier {
+        Some(earlier) if earlier.content.is_some() => true,
+        Some(earlier) => folder.sha256(name).await?.is_some_and(|(hash, _)| hash != earlier.sha256),
+        None => folder.exists(name).await?,
+    };
+    let content = replaced.then(|| REPLACED.to_vec());
+    let written =
+        NewPart { name: Some(url.clone()), content, ..new_part(sealed.written().clone()) };
+    record(&written).await?;
+    sealed.publish().await?;
     tracing::info!(job = %job.snapshot.id, url, rows = written.rows, bytes = written.bytes,
         "report written");
-    Ok(())
+    Ok(written)
+}
+
+/// The chunk of a part by the name of its file.
+pub(crate) fn chunk_of_part(name: &str) -> Option<i64> {
+    PartName::parse(name).map(|part| part.chunk)
+}
+
+/// Opens a file that a job wrote. `None` if there is none; with a hash, also if the file has another
+/// content, because then another job has replaced it.
+pub(crate) async fn open_file(url: &str, sha256: Option<&str>) -> Result<Option<FileContent>> {
+    let (folder, name) = Destination::split(url)?;
+    let folder = Destination::open(folder)?;
+    let version = match sha256 {
+        None => None,
+        Some(sha256) => match folder.sha256(name).await? {
+            Some((hash, version)) if hash == sha256 => version,
+            _ => return Ok(None),
+        },
+    };
+    let found = folder.open_object(name, version).await?;
+    Ok(found.map(|object| {
+        let pieces = object.content.map_ok(|piece| piece.to_vec());
+        FileContent { bytes: object.bytes, content: pieces.map_err(EngineError::from).boxed() }
+    }))
+}
+
+/// Deletes the report of a cancelled job, and its page. A report that replaced another file stays, because
+/// the other file cannot be restored; the returned note says so. A file with another content belongs to
+/// another job and stays too.
+pub(crate) async fn remove_report(job: JobId, report: &NewPart) -> Result<Option<String>> {
+    let url = report.name.as_deref().unwrap_or_default();
+    let (folder, name) = Destination::split(url)?;
+    let folder = Destination::open(folder)?;
+    let is_ours = folder.sha256(name).await?.is_some_and(|(hash, _)| hash == report.sha256);
+    if !is_ours {
+        return Ok(None);
+    }
+    if report.content.is_some() {
+        let note = format!(
+            "the report {url} was written before the job was cancelled; it replaced an earlier file \
+             and was not deleted"
+        );
+        return Ok(Some(note));
+    }
+    folder.remove(name).await?;
+    folder.remove(&format!("{name}.html")).await?;
+    tracing::info!(%job, url, "report of the cancelled job deleted");
+    Ok(None)
 }
 
 /// Writes the HTML page of a report next to it, under the same condition. Its name is the full name of

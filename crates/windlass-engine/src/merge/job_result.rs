@@ -107,6 +107,11 @@ impl JobResult {
         Ok(JobResult { names, content, frames, end })
     }
 
+    /// The names of its columns.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Size of the output in bytes, with one JSON line per row.
     pub fn bytes(&self) -> u64 {
         self.end.byte

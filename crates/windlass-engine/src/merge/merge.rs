@@ -24,7 +24,7 @@ use windlass_core::{
     PaginationState, Problem, Report, Request, StepKind, Value,
 };
 use windlass_drivers::ErrorClass;
-use windlass_store::{JobSnapshot, MERGED, NewPart, Page, SegmentLease};
+use windlass_store::{JobSnapshot, MERGED, NewPart, Page, REPORT, SegmentLease};
 
 /// Parts fetched per page.
 const PARTS_PER_PAGE: u32 = 10;
@@ -99,7 +99,18 @@ async fn merge_all(
             }
         }
         if let Some(report) = &job.definition().report {
-            destination::write_report(job, report, &result, confirm_lease(engine, lease)).await?;
+            let earlier = stored_report(engine, job.snapshot.id).await?;
+            let record =
+                async |report: &NewPart| Ok(engine.store().put_report(lease, report).await?);
+            let written = destination::write_report(job, report, &result, earlier, record).await?;
+            let confirmed = confirm_lease(engine, lease).await;
+            if confirmed.as_ref().is_err_and(EngineError::is_lease_lost)
+                && is_cancelled(engine, job).await?
+            {
+                // The job was cancelled before the file became visible, so the cancellation did not find it.
+                destination::remove_report(job.snapshot.id, &written).await?;
+            }
+            confirmed?;
         }
         let merged = crate::merge::job_result::encode(&result)?;
         engine.store().put_merged(lease, &merged).await?;
@@ -147,6 +158,12 @@ async fn write_page(
 pub(crate) async fn stored_result(engine: &Engine, job: JobId) -> Result<Option<NewPart>> {
     let kept = engine.store().parts(job, MERGED - 1, 1).await?;
     Ok(kept.into_iter().find(|part| part.chunk == MERGED).map(|part| part.part))
+}
+
+/// The report that a merge of this job has recorded. Its file may not be there.
+pub(crate) async fn stored_report(engine: &Engine, job: JobId) -> Result<Option<NewPart>> {
+    let kept = engine.store().parts(job, REPORT - 1, 1).await?;
+    Ok(kept.into_iter().find(|part| part.chunk == REPORT).map(|part| part.part))
 }
 
 /// The column names and the rows of a stored result.

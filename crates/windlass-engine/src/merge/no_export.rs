@@ -3,6 +3,7 @@
 
 use crate::Result;
 use crate::job_context::JobContext;
+use crate::operate::files::FileContent;
 use windlass_connectors::Rows;
 use windlass_core::{Identity, JobId, JobType, Problem, Report, Request, StepKind};
 use windlass_store::{JobSnapshot, NewPart, PartRow};
@@ -41,9 +42,28 @@ pub(crate) async fn write_report(
     job: &JobContext,
     _report: &Report,
     _result: &Rows,
-    _confirm_lease: impl Future<Output = Result<()>>,
-) -> Result<()> {
+    _earlier: Option<NewPart>,
+    _record: impl AsyncFnOnce(&NewPart) -> Result<()>,
+) -> Result<NewPart> {
     Err(missing(job.definition(), "report").into())
+}
+
+/// This build has no files.
+pub(crate) fn chunk_of_part(_name: &str) -> Option<i64> {
+    None
+}
+
+/// This build reads no files.
+pub(crate) async fn open_file(_url: &str, _sha256: Option<&str>) -> Result<Option<FileContent>> {
+    Ok(None)
+}
+
+/// A report cannot be deleted by this build.
+pub(crate) async fn remove_report(_job: JobId, report: &NewPart) -> Result<Option<String>> {
+    let url = report.name.as_deref().unwrap_or_default();
+    Ok(Some(format!(
+        "the report {url} was not deleted, because this build has no feature `export`"
+    )))
 }
 
 #[cfg(feature = "html")]

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::execute::chunk_runner::ChunkRunner;
 use crate::execute::heartbeat::Heartbeat;
 use crate::execute::lease::ChunkLease;
-use crate::merge::destination::JobDestination;
+use crate::merge::destination::{self, JobDestination};
 use crate::merge::merge;
 use crate::operate::availability::is_connection_error;
 use std::collections::HashSet;
@@ -153,7 +153,7 @@ async fn end_chunk(engine: &Engine, chunk: LeasedChunk) -> Result<()> {
     ended
 }
 
-/// Ends a merge after fencing its load.
+/// Ends a merge after fencing its load, and deletes the report that it has written.
 async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
     let Some(snapshot) = engine.store().snapshot(lease.job).await? else { return Ok(()) };
     let mut note = None;
@@ -168,6 +168,13 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
                 load.table
             ));
         }
+    }
+    if let Some(report) = merge::stored_report(engine, lease.job).await? {
+        let kept = destination::remove_report(lease.job, &report).await?;
+        note = match (note, kept) {
+            (Some(note), Some(kept)) => Some(format!("{note}; {kept}")),
+            (note, kept) => note.or(kept),
+        };
     }
     let ended = engine.store().end_cancelled_merge(lease, note.as_deref()).await;
     ignore_lost(ended.map_err(EngineError::from))

@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod availability;
 pub(crate) mod cancellation;
 pub(crate) mod controls;
+pub(crate) mod files;
 pub(crate) mod health_probe;
 pub(crate) mod inspect;
 pub(crate) mod job_log;

@@ -6,6 +6,7 @@ pub(crate) mod controls;
 pub(crate) mod dead_letters;
 pub(crate) mod dependencies;
 mod events;
+mod files;
 mod health;
 pub(crate) mod jobs;
 pub(crate) mod lifecycle;
@@ -31,6 +32,8 @@ pub(crate) fn all(with_auth: bool) -> OpenApiRouter<Arc<App>> {
         .routes(routes!(lifecycle::resume))
         .routes(routes!(lifecycle::retry))
         .routes(routes!(output::download))
+        .routes(routes!(files::list))
+        .routes(routes!(files::download))
         .routes(routes!(report::report))
         .routes(routes!(events::of_job))
         .routes(routes!(events::of_all))

@@ -6,7 +6,8 @@ use windlass_drivers::Param;
 
 use super::{PostgresStore, Transaction, advance, finish, params, sql};
 use crate::{
-    Lease, MERGED, NewPart, PartRow, PartStore, Result, SegmentLease, StoreError, rows, transitions,
+    Lease, MERGED, NewPart, PartRow, PartStore, REPORT, Result, SegmentLease, StoreError, rows,
+    transitions,
 };
 
 #[async_trait]
@@ -21,7 +22,13 @@ impl PartStore for PostgresStore {
 
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
         let tx = self.begin().await?;
-        let stored = put_merged(&tx, lease, merged).await;
+        let stored = put_of_merge(&tx, lease, MERGED, merged).await;
+        finish(tx, stored).await
+    }
+
+    async fn put_report(&self, lease: SegmentLease, report: &NewPart) -> Result<()> {
+        let tx = self.begin().await?;
+        let stored = put_of_merge(&tx, lease, REPORT, report).await;
         finish(tx, stored).await
     }
 
@@ -50,7 +57,12 @@ pub(super) async fn put(tx: &Transaction, lease: Lease, part: &NewPart) -> Resul
     Ok(())
 }
 
-async fn put_merged(tx: &Transaction, lease: SegmentLease, merged: &NewPart) -> Result<()> {
+async fn put_of_merge(
+    tx: &Transaction,
+    lease: SegmentLease,
+    number: i64,
+    part: &NewPart,
+) -> Result<()> {
     advance::lock_job(tx, lease.job).await?;
     let row = tx.query_opt(sql!("lock_segment"), params![lease.job, lease.segment]).await?;
     let row = row.ok_or(StoreError::LeaseLost)?;
@@ -58,5 +70,5 @@ async fn put_merged(tx: &Transaction, lease: SegmentLease, merged: &NewPart) -> 
         return Err(StoreError::LeaseLost);
     }
     let SegmentLease { job, epoch, nonce, .. } = lease;
-    put(tx, Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce }, merged).await
+    put(tx, Lease { chunk: ChunkId { job, number }, epoch, nonce }, part).await
 }

@@ -6,7 +6,9 @@ use windlass_drivers::rusqlite::{Row, params};
 
 use super::transaction::Transaction;
 use super::{SqliteStore, sql};
-use crate::{Lease, MERGED, NewPart, PartRow, PartStore, Result, SegmentLease, rows, transitions};
+use crate::{
+    Lease, MERGED, NewPart, PartRow, PartStore, REPORT, Result, SegmentLease, rows, transitions,
+};
 
 #[async_trait]
 impl PartStore for SqliteStore {
@@ -22,7 +24,12 @@ impl PartStore for SqliteStore {
 
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
         let merged = merged.clone();
-        self.write(move |tx| put_merged(tx, lease, &merged)).await
+        self.write(move |tx| put_of_merge(tx, lease, MERGED, &merged)).await
+    }
+
+    async fn put_report(&self, lease: SegmentLease, report: &NewPart) -> Result<()> {
+        let report = report.clone();
+        self.write(move |tx| put_of_merge(tx, lease, REPORT, &report)).await
     }
 
     async fn remove_parts(&self, job: JobId) -> Result<()> {
@@ -40,11 +47,16 @@ pub(super) fn put(tx: &Transaction<'_>, lease: Lease, part: &NewPart) -> Result<
     tx.execute(sql!(shared "put_part"), params).map(drop)
 }
 
-fn put_merged(tx: &Transaction<'_>, lease: SegmentLease, merged: &NewPart) -> Result<()> {
+fn put_of_merge(
+    tx: &Transaction<'_>,
+    lease: SegmentLease,
+    number: i64,
+    part: &NewPart,
+) -> Result<()> {
     let params = params![lease.job.to_string(), lease.segment];
     let read = |row: &Row<'_>| transitions::is_segment_at(row, lease, ChunkStatus::Processing);
     let is_held = tx.query_opt(sql!("lock_segment"), params, read)?;
     transitions::repeated(is_held.unwrap_or_default())?;
     let SegmentLease { job, epoch, nonce, .. } = lease;
-    put(tx, Lease { chunk: ChunkId { job, number: MERGED }, epoch, nonce }, merged)
+    put(tx, Lease { chunk: ChunkId { job, number }, epoch, nonce }, part)
 }

@@ -19,6 +19,12 @@ pub trait PartStore: Send + Sync {
     /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) when the lease of the merge segment
     /// is lost.
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()>;
+    /// Records the report of a job, before its file becomes visible.
+    ///
+    /// # Errors
+    /// [`StoreError::LeaseLost`](crate::StoreError::LeaseLost) when the lease of the merge segment
+    /// is lost.
+    async fn put_report(&self, lease: SegmentLease, report: &NewPart) -> Result<()>;
     /// Deletes the parts of a job.
     async fn remove_parts(&self, job: JobId) -> Result<()>;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_core::{JobId, JobStatus, OnFailed, PaginationState, Phase, Request};
-use windlass_store::{HandBack, JobFilter, LeasedSegment, MERGED, NewJob, NewPart, Result};
+use windlass_store::{HandBack, JobFilter, LeasedSegment, MERGED, NewJob, NewPart, REPORT, Result};
 
 use crate::fixture::{StoreFixture, assert_lost, by, done, job_with, last_page, new_job};
 
@@ -107,11 +107,15 @@ async fn a_merge_with_a_lost_lease_stores_nothing(fixture: StoreFixture) {
     assert_eq!(fixture.store.rescue().await.unwrap(), 1);
     let new = fixture.segment_of(job).await;
     assert_lost(fixture.store.put_merged(old.lease, &part(1)).await);
+    assert_lost(fixture.store.put_report(old.lease, &part(1)).await);
     assert_lost(fixture.finish_merge(&old).await);
     fixture.store.put_merged(new.lease, &part(2)).await.unwrap();
+    fixture.store.put_report(new.lease, &part(3)).await.unwrap();
     fixture.finish_merge(&new).await.unwrap();
     let merged = fixture.store.parts(job, MERGED - 1, 1).await.unwrap().remove(0);
     assert_eq!((merged.epoch, merged.part), (new.lease.epoch, part(2)));
+    let report = fixture.store.parts(job, REPORT - 1, 1).await.unwrap().remove(0);
+    assert_eq!((report.chunk, report.part), (REPORT, part(3)));
 }
 
 async fn a_job_without_records_is_merged_too(fixture: StoreFixture) {

@@ -2,6 +2,7 @@
 //! happens once, the report and the manifest are complete, and nothing is half visible.
 
 mod cancelled;
+mod cancelled_report;
 mod fixture;
 mod frozen;
 mod killed;

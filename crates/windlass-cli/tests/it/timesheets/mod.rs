@@ -3,6 +3,7 @@
 
 mod cancel;
 mod dependencies;
+mod files;
 mod fixture;
 mod identity;
 mod many_jobs;

@@ -9,10 +9,10 @@ use serde_json::json;
 async fn a_chunk_is_tried_three_times_with_growing_delays_and_then_fails_with_the_reason() {
     let fixture = TimesheetsFixture::new(2500).await;
     let servers = [fixture.serve(1).await, fixture.serve(1).await];
-    // The example does not set retries, so this is the default.
     let check = fixture.sandbox.json("check").await;
     for job_type in check["jobTypes"].as_array().unwrap() {
-        let retry = json!({"attempts": 3, "backoff": "1s", "factor": 2.0, "max": "1m"});
+        let retry =
+            json!({"attempts": 3, "backoff": "1s", "growth": "linear", "factor": 2.0, "max": "1m"});
         assert_eq!(job_type["definition"]["retry"], retry, "{job_type:#}");
         assert_eq!(job_type["definition"]["chunk"]["items"], 1000, "{job_type:#}");
     }
@@ -61,4 +61,26 @@ async fn a_chunk_is_tried_three_times_with_growing_delays_and_then_fails_with_th
     assert_eq!(audit.code, Some(1), "{audit:?}");
     let audit = crate::common::parse(&audit);
     assert_eq!((&audit["verdict"], &audit["findings"]), (&json!("cannotBeJudged"), &json!([])));
+}
+
+#[tokio::test]
+async fn linear_waits_are_one_two_and_three_seconds() {
+    let fixture = TimesheetsFixture::new(2500).await;
+    let config = fixture.sandbox.read("windlass.toml").replace("attempts = 3", "attempts = 4");
+    fixture.sandbox.write("windlass.toml", &config);
+    let server = fixture.serve(1).await;
+    fixture.break_employee(1500).await;
+    let request = json!({"jobType": "MONTHLY_SUMMARY", "params": {"month": "2025-01"},
+        "parallelSegments": 1});
+    let id = server.submit(&fixture.chief, &request).await;
+    server.is(&fixture.chief, &id, "FAILED").await;
+    assert_eq!(fixture.number("SELECT last_value FROM refusals").await, 4, "tries");
+    for attempt in 1..=3 {
+        // An exponential third wait would be four seconds.
+        let waits = format!(
+            "SELECT count(*) FROM waits WHERE job = '{id}' AND attempt = {attempt} \
+             AND wait >= {attempt} * interval '1 second' AND wait < ({attempt} + 1) * interval '1 second'"
+        );
+        assert_eq!(fixture.number(&waits).await, 1, "{attempt} seconds after attempt {attempt}");
+    }
 }

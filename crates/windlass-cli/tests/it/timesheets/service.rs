@@ -1,6 +1,7 @@
 //! One of the `windlass serve` processes, with a client.
 
 use crate::common::{CliSandbox, eventually, server, text};
+use reqwest::header::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::{Value as Json, json};
 use windlass_testkit::Running;
@@ -32,6 +33,20 @@ impl Server {
 
     pub(crate) async fn post(&self, token: &str, path: &str, body: &Json) -> Answer {
         self.send(token, Method::POST, path, Some(body)).await
+    }
+
+    /// Gets a resource with this `Accept`, with the headers of the answer.
+    pub(crate) async fn download(
+        &self,
+        token: &str,
+        path: &str,
+        accept: &str,
+    ) -> (Answer, HeaderMap) {
+        let url = format!("{}/api/v1/{path}", self.url);
+        let request = self.client.get(url).bearer_auth(token).header("accept", accept);
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        (Answer { status, text: response.text().await.unwrap() }, headers)
     }
 
     async fn send(&self, token: &str, method: Method, path: &str, body: Option<&Json>) -> Answer {
