@@ -18,6 +18,10 @@ pub trait Fencing: Send + Sync {
     /// Raises the ledger rows of several chunks to these epochs, creates the missing ones, and
     /// returns them. `None` stands for a row whose epoch is higher already: that lease is lost.
     async fn fence(&self, fences: &[Fence]) -> Result<Vec<Option<Ledger>>>;
+    /// Reads the row of a lease that has fenced it before, as it is after every commit in progress.
+    /// `None` means that the lease is lost: another one has the row, or it was pruned. A pruned row
+    /// is not created again, because it would accept a commit of this lease that is still in flight.
+    async fn fence_again(&self, ledger: &Ledger) -> Result<Option<Ledger>>;
     /// The ledger rows of a job's chunks in order after this chunk number, for the audit. Changes
     /// nothing.
     async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>>;

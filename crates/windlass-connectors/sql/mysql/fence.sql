@@ -1,7 +1,6 @@
 -- Raises the ledger rows of several chunks to the epochs of their leases, and creates the missing ones. A row
 -- with a higher epoch, or with the same epoch and another nonce (a lease that the store issued before it was
--- restored), does not change. Fencing again with the same epoch and nonce, as after a commit whose answer was
--- lost, changes nothing.
+-- restored), does not change. Fencing again with the same epoch and nonce changes nothing.
 --
 -- ON DUPLICATE KEY UPDATE locks an existing row exclusively at once. INSERT IGNORE would take a shared lock,
 -- and two transactions that upgrade it would deadlock.

@@ -1,7 +1,7 @@
 -- Raises the ledger rows of several chunks to the epochs of their leases, creates the missing ones, and returns them.
 -- A row with a higher epoch, or with the same epoch and another nonce (a lease that the store issued before it was
--- restored), does not change and is not returned. Fencing again with the same epoch and nonce, as after a commit
--- whose answer was lost, changes nothing.
+-- restored), does not change and is not returned. Fencing again with the same epoch and nonce changes
+-- nothing.
 --
 -- Lock: the rows in key order, so that two processes cannot deadlock.
 -- Index: the primary key.

@@ -1,7 +1,6 @@
 -- Raises one ledger row to the epoch of its lease, creates it if it is missing, and returns it. A row with a higher
 -- epoch, or with the same epoch and another nonce (a lease that the store issued before it was restored), does not
--- change and is not returned. Fencing again with the same epoch and nonce, as after a commit whose answer was lost,
--- changes nothing.
+-- change and is not returned. Fencing again with the same epoch and nonce changes nothing.
 --
 -- Lock: the write lock of the file. Index: the primary key.
 INSERT INTO windlass_ledger (job_id, chunk, epoch, stalls, nonce, updated_at)

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::time::Duration;
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{Counts, Cursor, JobId};
+use windlass_core::{ChunkId, Counts, Cursor, JobId};
 use windlass_drivers::dynamodb::sdk::error::ProvideErrorMetadata;
 use windlass_drivers::dynamodb::sdk::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType, TableStatus,
@@ -59,6 +59,11 @@ impl Fencing for DynamodbConnection {
         stream::iter(raised).buffered(FENCE_CONCURRENCY).try_collect().await
     }
 
+    async fn fence_again(&self, ledger: &Ledger) -> Result<Option<Ledger>> {
+        let found = read(self, ledger.chunk).await?.map(|(row, _)| row);
+        Ok(found.filter(|row| row.epoch == ledger.epoch && row.nonce == ledger.nonce))
+    }
+
     async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
         deferred::ledger_rows(self, job, after, limit).await
     }
@@ -107,15 +112,20 @@ fn missing(why: &str) -> ConnectorError {
     Problem::new(Code::Ledger, detail).into()
 }
 
+/// The row of a chunk, and its number of commits when its lease fenced it.
+async fn read(data: &DynamodbConnection, chunk: ChunkId) -> Result<Option<(Ledger, i64)>> {
+    let key = Row::Ledger(chunk).key();
+    let found = data.client.get_item().table_name(LEDGER).set_key(Some(key));
+    let found = found.consistent_read(true).send().await.map_err(Error::from)?;
+    found.item.map(|item| rows::ledger(chunk, &item)).transpose()
+}
+
 /// Raises one row. Its new state depends on the old one, so the row is read, and then written on
 /// condition that it did not change.
 async fn raise(data: &DynamodbConnection, fence: Fence) -> Result<Option<Ledger>> {
     let mut backoff = ThrottleBackoff::default();
     loop {
-        let key = Row::Ledger(fence.chunk).key();
-        let found = data.client.get_item().table_name(LEDGER).set_key(Some(key));
-        let found = found.consistent_read(true).send().await.map_err(Error::from)?;
-        let known = found.item.map(|item| rows::ledger(fence.chunk, &item)).transpose()?;
+        let known = read(data, fence.chunk).await?;
         let raised = match &known {
             Some((row, _)) if row.epoch > fence.epoch => return Ok(None),
             Some((row, _)) if row.epoch == fence.epoch => {

@@ -1,6 +1,6 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
-use super::{MysqlConnection, deferred, finish, read, row, write};
+use super::{MysqlConnection, deferred, fence, finish, read, row, write};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
@@ -26,15 +26,8 @@ impl Committing for MysqlConnection {
         };
         let mut transaction = self.write_tx(scope).await?;
         let outcome = async {
-            let chunk = ledger.chunk;
-            let params = vec![
-                chunk.job.to_string().into(),
-                chunk.number.into(),
-                ledger.epoch.into(),
-                ledger.nonce.into(),
-            ];
             let lock = include_str!("../../sql/mysql/lock.sql");
-            if transaction.query(lock, params).await?.is_empty() {
+            if transaction.query(lock, fence::lock(ledger)).await?.is_empty() {
                 return Err(ConnectorError::LeaseLost);
             }
             transaction.execute(&sql.text, sql.values()).await?;

@@ -85,6 +85,14 @@ impl Fencing for MysqlConnection {
         Ok(fences.iter().map(ours).collect())
     }
 
+    async fn fence_again(&self, own: &Ledger) -> Result<Option<Ledger>> {
+        let mut transaction = self.ledger_tx().await?;
+        let sql = include_str!("../../sql/mysql/lock.sql");
+        let rows = transaction.query(sql, lock(own)).await;
+        let rows = finish(transaction, rows.map_err(ConnectorError::from)).await?;
+        rows.first().map(ledger).transpose()
+    }
+
     async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
         let params = vec![job.to_string().into(), after.into(), limit.into()];
         let mut transaction = self.ledger_tx().await?;
@@ -102,6 +110,17 @@ impl Fencing for MysqlConnection {
         };
         rows.iter().map(row).collect()
     }
+}
+
+/// The parameters that identify the row of a lease.
+pub(super) fn lock(ledger: &Ledger) -> Vec<Value> {
+    let chunk = ledger.chunk;
+    vec![
+        chunk.job.to_string().into(),
+        chunk.number.into(),
+        ledger.epoch.into(),
+        ledger.nonce.into(),
+    ]
 }
 
 pub(super) async fn has_tables(transaction: &mut Transaction) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
 use super::group_commit::Advance;
-use super::{PostgresConnection, deferred, finish, row, write, write_settings};
+use super::{PostgresConnection, deferred, fence, finish, row, write, write_settings};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
@@ -65,11 +65,8 @@ impl Committing for PostgresConnection {
         };
         let transaction = self.write_tx(scope).await?;
         let outcome = async {
-            let chunk = ledger.chunk;
-            let params =
-                [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()];
             let lock = include_str!("../../sql/postgres/lock.sql");
-            if transaction.query_opt(lock, &params).await?.is_none() {
+            if transaction.query_opt(lock, &fence::lock(ledger)).await?.is_none() {
                 return Err(ConnectorError::LeaseLost);
             }
             transaction.execute(&sql.text, &sql.params()).await?;

@@ -55,16 +55,19 @@ impl Fencing for PostgresConnection {
         let nonces: Vec<_> = fences.iter().map(|fence| fence.nonce).collect();
         let params = [jobs.into(), chunks.into(), epochs.into(), lost.into(), nonces.into()];
         let sql = include_str!("../../sql/postgres/fence.sql");
-        // A worker that lost its lease may still lock one of the rows while its statement runs. The short
-        // lock timeout keeps that from blocking the rest of this process.
-        let settings = format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '5s'");
-        let rows = self.db.single(&settings, sql, &params).await?;
+        let rows = self.db.single(&fence_settings(), sql, &params).await?;
         let mut raised = HashMap::new();
         for row in &rows {
             let row = ledger(row)?;
             raised.insert(row.chunk, row);
         }
         Ok(fences.iter().map(|fence| raised.remove(&fence.chunk)).collect())
+    }
+
+    async fn fence_again(&self, own: &Ledger) -> Result<Option<Ledger>> {
+        let sql = include_str!("../../sql/postgres/lock.sql");
+        let rows = self.db.single(&fence_settings(), sql, &lock(own)).await?;
+        rows.first().map(ledger).transpose()
     }
 
     async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
@@ -84,6 +87,18 @@ impl Fencing for PostgresConnection {
         };
         rows.iter().map(row).collect()
     }
+}
+
+/// A worker that lost its lease may still lock a row while its statement runs. The short lock timeout
+/// keeps that from blocking the rest of this process.
+fn fence_settings() -> String {
+    format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '5s'")
+}
+
+/// The parameters that identify the row of a lease.
+pub(super) fn lock<'a>(ledger: &Ledger) -> [Param<'a>; 4] {
+    let chunk = ledger.chunk;
+    [chunk.job.into(), chunk.number.into(), ledger.epoch.into(), ledger.nonce.into()]
 }
 
 /// Whether the tables exist.

@@ -1,6 +1,6 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
-use super::{SqliteConnection, deferred, failed, row, write};
+use super::{SqliteConnection, deferred, failed, fence, row, write};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
@@ -59,11 +59,7 @@ pub(super) fn mark(
     let Some(sql) = statement::mark(Dialect::Sqlite, scope, key_set)? else {
         return Ok(Marked::default());
     };
-    let lock = include_str!("../../sql/sqlite/lock.sql");
-    let params =
-        params![ledger.chunk.job.to_string(), ledger.chunk.number, ledger.epoch, ledger.nonce];
-    let locked = transaction.query_row(lock, params, |_| Ok(())).optional().map_err(failed)?;
-    if locked.is_none() {
+    if fence::lock(transaction, ledger)?.is_none() {
         return Err(ConnectorError::LeaseLost);
     }
     row::execute(transaction, &sql)?;

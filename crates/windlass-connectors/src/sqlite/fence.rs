@@ -41,6 +41,11 @@ impl Fencing for SqliteConnection {
         self.write(move |transaction| fence(transaction, &fences)).await
     }
 
+    async fn fence_again(&self, ledger: &Ledger) -> Result<Option<Ledger>> {
+        let ledger = ledger.clone();
+        self.write(move |transaction| lock(transaction, &ledger)).await
+    }
+
     async fn ledger_rows(&self, job: JobId, after: i64, limit: u32) -> Result<Vec<LedgerRow>> {
         self.read(move |connection| rows(connection, job, after, limit)).await
     }
@@ -62,6 +67,14 @@ pub(super) fn fence(
         raised.push(ledger.optional().map_err(failed)?.transpose()?);
     }
     Ok(raised)
+}
+
+/// Reads the row of a lease; `None` if the lease is lost.
+pub(super) fn lock(transaction: &Transaction<'_>, own: &Ledger) -> Result<Option<Ledger>> {
+    let sql = include_str!("../../sql/sqlite/lock.sql");
+    let params = params![own.chunk.job.to_string(), own.chunk.number, own.epoch, own.nonce];
+    let found = transaction.query_row(sql, params, |row| Ok(row::ledger(row, own.chunk)));
+    found.optional().map_err(failed)?.transpose()
 }
 
 pub(super) fn has_tables(connection: &Connection) -> Result<bool> {

@@ -10,6 +10,7 @@ on_every_backend!(
     lost_leases_without_a_commit_count_as_stalls,
     a_commit_at_an_older_epoch_changes_nothing,
     an_applied_commit_is_not_repeated,
+    fencing_again_reads_the_row_and_creates_none,
     an_equal_epoch_with_another_nonce_is_refused,
     a_commit_with_another_nonce_changes_nothing,
     the_history_has_stores_and_jobs,
@@ -105,6 +106,27 @@ pub(crate) async fn an_applied_commit_is_not_repeated(db: Db) {
     let seen = db.fence(ledger.chunk, 1, false).await.unwrap();
     assert_eq!(seen, done.ledger);
     assert_eq!(seen.commits, ledger.commits + 1);
+}
+
+/// A row that fencing again created would accept a commit of the same lease that is still in flight.
+pub(crate) async fn fencing_again_reads_the_row_and_creates_none(db: Db) {
+    let scope = raised(&db).await;
+    let first = db.fenced(1).await;
+    assert_eq!(db.data.fence_again(&first).await.unwrap(), Some(first.clone()));
+    let done = db.data.commit(&scope, &first, effect(Effect::Nothing)).await.unwrap();
+    assert_eq!(db.data.fence_again(&first).await.unwrap(), Some(done.ledger.clone()));
+    let other = Ledger { nonce: NONCE + 1, ..first.clone() };
+    assert_eq!(db.data.fence_again(&other).await.unwrap(), None);
+    // Another lease has the row.
+    db.fence(first.chunk, 2, true).await.unwrap();
+    assert_eq!(db.data.fence_again(&done.ledger).await.unwrap(), None);
+    // The row was pruned.
+    db.data.prune(first.chunk.job).await.unwrap();
+    assert_eq!(db.data.fence_again(&first).await.unwrap(), None);
+    let statement = effect(Effect::Statement(KeySet::keys(vec![key(1)])));
+    let error = db.data.commit(&scope, &first, statement).await.unwrap_err();
+    assert!(matches!(error, ConnectorError::LeaseLost), "{error:?}");
+    assert_eq!(db.number("SELECT version FROM t").await, 0);
 }
 
 /// A restored store issues the same epoch a second time. The lease that fenced first has the row.

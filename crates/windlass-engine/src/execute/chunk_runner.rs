@@ -16,7 +16,7 @@ use crate::operate::job_log::{self, ChunkSummary};
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_connectors::{Commit, ConnectorError, Fence, Ledger};
+use windlass_connectors::{Commit, ConnectorError, Ledger};
 use windlass_core::{Counts, Key, KeySet, Keys};
 use windlass_drivers::ErrorClass;
 use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
@@ -388,12 +388,10 @@ impl ChunkRunner {
         exceptions.filter(|key| !keys.contains(key)).cloned().collect()
     }
 
-    /// Fences again at the epoch of this lease, and reads the ledger row.
+    /// Reads the ledger row again, which this lease has fenced.
     pub(crate) async fn fence_again(&mut self) -> Result<(), StopReason> {
-        let Lease { chunk, epoch, nonce } = self.lease();
-        let fence = Fence { chunk, epoch, nonce, lost: false };
-        let ledger = self.job.target.fence(&[fence]).await?.pop();
-        self.ledger = ledger.flatten().ok_or(StopReason::LeaseLost)?;
+        let ledger = self.job.target.fence_again(&self.ledger).await?;
+        self.ledger = ledger.ok_or(StopReason::LeaseLost)?;
         self.record_progress();
         Ok(())
     }
@@ -401,7 +399,7 @@ impl ChunkRunner {
     /// Finds out after a broken connection whether the last commit was applied.
     async fn recover(&mut self) -> Result<(), StopReason> {
         self.fence_again().await?;
-        // As after the first fence: the row may have been pruned, and this fence recreated it.
+        // Not needed for safety: it ends the work of a lost lease before another batch.
         match self.lease.store().confirm(&[self.lease()]).await?.first() {
             Some(LeaseStatus::Held) => Ok(()),
             Some(LeaseStatus::HandBack) => Err(StopReason::HandBack),

@@ -31,6 +31,7 @@ macro_rules! on_dynamodb {
 on_dynamodb! {
     fencing: an_older_epoch_is_refused, several_at_once, lost_leases_without_a_commit_count_as_stalls,
         a_commit_at_an_older_epoch_changes_nothing, an_applied_commit_is_not_repeated,
+        fencing_again_reads_the_row_and_creates_none,
         an_equal_epoch_with_another_nonce_is_refused, a_commit_with_another_nonce_changes_nothing,
         the_history_has_stores_and_jobs,
         preparing_twice_and_at_once, pruning_deletes_one_job;
