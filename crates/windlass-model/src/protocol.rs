@@ -1,0 +1,164 @@
+//! The model: which actions are possible in a state, and the state after each.
+
+use std::collections::BTreeSet;
+
+use stateright::{Model, Property};
+
+use crate::action::Action;
+use crate::clause::Clause;
+use crate::properties;
+use crate::scope::Scope;
+use crate::state::{Chunk, ChunkStatus, Job, JobStatus, Lease, Phase, Process, State, Store};
+
+/// The commit protocol within a scope, with all of its clauses or without some.
+#[derive(Clone, Debug)]
+pub struct Protocol {
+    pub(crate) scope: Scope,
+    without: BTreeSet<Clause>,
+}
+
+impl Protocol {
+    /// The protocol with all clauses.
+    pub fn new(scope: Scope) -> Protocol {
+        Protocol { scope, without: BTreeSet::new() }
+    }
+
+    /// The protocol without a clause.
+    pub fn without(mut self, clause: Clause) -> Protocol {
+        self.without.insert(clause);
+        self
+    }
+
+    pub(crate) fn has(&self, clause: Clause) -> bool {
+        !self.without.contains(&clause)
+    }
+
+    /// Faults, and statements that are executed although no process waits for them.
+    fn faults_of_all(&self, state: &State, actions: &mut Vec<Action>) {
+        for index in 0..state.processes.len() {
+            self.faults(state, index, actions);
+        }
+        let orphans = state.in_flight.iter().filter(|sent| state.waiting(sent).is_none());
+        actions.extend(orphans.map(|sent| Action::Execute(*sent)));
+        let unsaved = |chunk: &Chunk| chunk.status == ChunkStatus::Completed && !chunk.durable;
+        let may_lose = state.store.chunks.iter().any(unsaved) && !state.store.job.removed;
+        if state.left.store_crashes > 0 && may_lose {
+            actions.push(Action::StoreCrash);
+        }
+    }
+
+    /// Leases that expire: those without a holder always do, others if their holder is too slow.
+    fn expiries(&self, state: &State, actions: &mut Vec<Action>) {
+        for chunk in 0..self.scope.chunks {
+            let processing =
+                state.store.chunks[usize::from(chunk)].status == ChunkStatus::Processing;
+            if processing && (!state.has_holder(chunk) || state.left.slow > 0) {
+                actions.push(Action::Expire(chunk));
+            }
+        }
+    }
+
+    /// One step that is taken when nothing fails from now on and no operator interferes, except that a paused job is
+    /// resumed as its message says.
+    pub(crate) fn healthy_step(&self, state: &State) -> Option<Action> {
+        let mut actions = Vec::new();
+        for index in 0..state.processes.len() {
+            if state.processes[index].phase != Phase::Idle {
+                self.steps(state, index, &mut actions);
+            }
+        }
+        let unheld = |chunk: &u8| {
+            let row = &state.store.chunks[usize::from(*chunk)];
+            row.status == ChunkStatus::Processing && !state.has_holder(*chunk)
+        };
+        if actions.is_empty() && !state.store.job.has_ended() {
+            actions.extend((0..self.scope.chunks).filter(unheld).map(Action::Expire));
+            if state.store.job.status == JobStatus::Paused {
+                let raise = state.restored && !state.raised;
+                actions.push(if raise { Action::AfterRestore } else { Action::Resume });
+            }
+            self.steps(state, 0, &mut actions);
+        }
+        actions.first().copied()
+    }
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let Scope { chunks, items, processes, budget, .. } = self.scope;
+        let chunk = Chunk {
+            status: ChunkStatus::Pending,
+            lease: Lease { epoch: 0, nonce: 0 },
+            ending: false,
+            durable: true,
+            letters: 0,
+            ended_by: None,
+        };
+        let job = Job { status: JobStatus::Live, open: chunks, closed: false, removed: false };
+        let chunks = usize::from(chunks);
+        vec![State {
+            store: Store { job, chunks: vec![chunk; chunks] },
+            backup: None,
+            restored: false,
+            raised: false,
+            raised_quietly: false,
+            ledger: vec![None; chunks],
+            ledger_pruned: false,
+            effects: vec![vec![0; usize::from(items)]; chunks],
+            processes: vec![Process::IDLE; usize::from(processes)],
+            in_flight: BTreeSet::new(),
+            left: budget,
+            late_effect: false,
+            valid_refused: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let mut idle = false;
+        for index in 0..state.processes.len() {
+            // Idle processes are alike.
+            let is_idle = state.processes[index].phase == Phase::Idle;
+            if !(is_idle && idle) {
+                self.steps(state, index, actions);
+            }
+            idle |= is_idle;
+        }
+        self.expiries(state, actions);
+        self.faults_of_all(state, actions);
+        self.commands(state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Execute(statement) => self.execute(&mut state, statement, false),
+            Action::ExecuteHalf(statement) => self.execute(&mut state, statement, true),
+            Action::StoreCrash => {
+                state.left.store_crashes -= 1;
+                self.lose_writes(&mut state);
+            }
+            Action::Cancel => self.cancel(&mut state),
+            Action::Retry => self.retry(&mut state),
+            Action::Close => state.store.job.closed = true,
+            Action::PruneLedger => self.prune_ledger(&mut state),
+            Action::RemoveChunks => self.remove_chunks(&mut state),
+            Action::Backup => state.backup = Some(state.store.clone()),
+            Action::Restore => self.restore(&mut state),
+            Action::AfterRestore => self.after_restore(&mut state),
+            Action::Resume => {
+                state.store.job.status = JobStatus::Live;
+                self.advance(&mut state);
+            }
+            step => self.step(&mut state, step),
+        }
+        state.normalize();
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Protocol>> {
+        properties::all()
+    }
+}
