@@ -1,6 +1,7 @@
 //! Running cargo from within cargo.
 
 use std::env;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -23,4 +24,11 @@ pub(crate) fn command(args: &[&str]) -> Command {
 pub(crate) fn succeeds(args: &[&str]) -> anyhow::Result<bool> {
     eprintln!("xtask: cargo {}", args.join(" "));
     Ok(command(args).status().context("failed to start cargo")?.success())
+}
+
+/// Cargo's target folder, from which this task runs.
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
+    let program = env::current_exe().context("failed to find the path of xtask")?;
+    let target = program.parent().and_then(Path::parent);
+    Ok(target.context("xtask does not run from cargo's target folder")?.to_owned())
 }

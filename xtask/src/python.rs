@@ -1,11 +1,12 @@
 //! The Python packages that the tests and checks use, in virtual environments beside cargo's build output.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+
+use crate::cargo;
 
 /// A virtual environment.
 pub(crate) struct Environment {
@@ -88,13 +89,11 @@ impl Environment {
     }
 
     fn path(&self) -> anyhow::Result<PathBuf> {
-        let program = env::current_exe().context("failed to find the path of xtask")?;
-        let target = program.parent().and_then(Path::parent);
-        Ok(target.context("xtask does not run from cargo's target folder")?.join(self.folder))
+        Ok(cargo::target()?.join(self.folder))
     }
 }
 
-fn run(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let line = format!("{command:?}");
     let status = command.status().with_context(|| line.clone())?;
     ensure!(status.success(), "{line}: {status}");

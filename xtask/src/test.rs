@@ -2,13 +2,14 @@
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
 
 use crate::needs::For;
-use crate::{cargo, deploy, needs, python, tidy};
+use crate::{cargo, deploy, matrix, needs, python, tidy};
 
 /// The most tests that run at once. Each starts processes and opens database connections, and all tests of a program
 /// share one PostgreSQL server with 300 connections.
@@ -55,6 +56,34 @@ pub(crate) fn run_quick() -> anyhow::Result<ExitCode> {
     run(For::QuickTests, &QUICK_CHECKS, &QUICK_TESTS)
 }
 
+/// The suites of `--matrix`, as arguments of `cargo test`: what talks to PostgreSQL about the commit protocol.
+const MATRIX_TESTS: [&[&str]; 3] = [
+    &["--test", "conformance", "postgres"],
+    &["--test", "it", "protocol::"],
+    &["--test", "it", "faults::"],
+];
+
+/// Runs the suites of the commit protocol on every version of PostgreSQL.
+pub(crate) fn run_matrix() -> anyhow::Result<ExitCode> {
+    if !needs::install(For::Matrix) {
+        return Ok(ExitCode::from(2));
+    }
+    python::TESTS.install();
+    let (mut count, mut failed) = (Count::default(), Vec::new());
+    for server in matrix::servers()? {
+        eprintln!("xtask: PostgreSQL {}", server.version);
+        for arguments in MATRIX_TESTS {
+            let failed_before = count.failed;
+            // A test program that crashes or does not build fails without a failed test.
+            let passed = run_tests(arguments, Some(&server.programs), &mut count)?;
+            if !passed && count.failed == failed_before {
+                failed.push(server.version);
+            }
+        }
+    }
+    Ok(conclude(&failed, &count))
+}
+
 fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCode> {
     if !needs::install(tests) {
         return Ok(ExitCode::from(2));
@@ -72,7 +101,7 @@ fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCod
     for arguments in runs {
         let failed_before = count.failed;
         // A test program that crashes or does not build fails without a failed test.
-        if !run_tests(arguments, &mut count)? && count.failed == failed_before {
+        if !run_tests(arguments, None, &mut count)? && count.failed == failed_before {
             failed_checks.push("tests");
         }
     }
@@ -111,7 +140,13 @@ impl Count {
 ///
 /// Cargo builds the programs of every crate together with its tests. A build of the programs alone would compile all
 /// dependencies a second time, with fewer features.
-fn run_tests(arguments: &[&str], count: &mut Count) -> anyhow::Result<bool> {
+///
+/// `postgres` is the folder of the server programs, if it is not the usual one.
+fn run_tests(
+    arguments: &[&str],
+    postgres: Option<&Path>,
+    count: &mut Count,
+) -> anyhow::Result<bool> {
     let mut args = vec!["test", "--workspace", "--all-features", "--no-fail-fast"];
     args.extend(arguments);
     eprintln!("xtask: cargo {}", args.join(" "));
@@ -119,6 +154,9 @@ fn run_tests(arguments: &[&str], count: &mut Count) -> anyhow::Result<bool> {
     if env::var_os("RUST_TEST_THREADS").is_none() {
         let threads = available_parallelism().map_or(1, |cores| cores.get().min(MAX_TEST_THREADS));
         command.env("RUST_TEST_THREADS", threads.to_string());
+    }
+    if let Some(folder) = postgres {
+        command.env("WINDLASS_PG_BIN", folder);
     }
     let mut tests = command.stdout(Stdio::piped()).spawn().context("failed to start cargo")?;
     let mut output = BufReader::new(tests.stdout.take().context("cargo has no output pipe")?);

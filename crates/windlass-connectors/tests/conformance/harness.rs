@@ -287,6 +287,13 @@ impl Db {
         self.data.deferred(chunk, DeferredPage::new(state, None, 10)).await.unwrap()
     }
 
+    /// Whether PostgreSQL has `numeric(5, -2)`, as since version 15.
+    pub(crate) async fn has_negative_scales(&self) -> bool {
+        let since = "SELECT count(*) FROM pg_settings \
+                     WHERE name = 'server_version_num' AND setting::int >= 150000";
+        self.number(since).await == 1
+    }
+
     /// Fences one chunk of a new job.
     pub(crate) async fn fenced(&self, epoch: i64) -> Ledger {
         let chunk = ChunkId { job: uuid::Uuid::now_v7(), number: 0 };

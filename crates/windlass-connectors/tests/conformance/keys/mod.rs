@@ -30,28 +30,30 @@ async fn on_postgres() {
     let mut db = Db::postgres().await;
     db.run(ODD_SETTINGS).await;
     db.data = connect(db.database().url(), 4).await.unwrap();
-    all(&db, POSTGRES).await;
+    let scales = db.has_negative_scales().await;
+    all(&db, POSTGRES.iter().filter(|case| scales || !case.columns.contains(", -"))).await;
 }
 
 #[tokio::test]
 async fn on_sqlite() {
-    all(&Db::sqlite().await, SQLITE).await;
+    all(&Db::sqlite().await, SQLITE.iter()).await;
 }
 
 #[tokio::test]
 async fn on_mariadb() {
-    all(&Db::mariadb().await, MARIADB).await;
+    all(&Db::mariadb().await, MARIADB.iter()).await;
 }
 
 /// Runs every case, and reports all that fail.
-async fn all(db: &Db, cases: &[Case]) {
-    let mut failed = Vec::new();
-    for (number, case) in cases.iter().enumerate() {
+async fn all(db: &Db, cases: impl Iterator<Item = &Case>) {
+    let (mut failed, mut count) = (Vec::new(), 0);
+    for (number, case) in cases.enumerate() {
+        count += 1;
         if let Err(error) = Table::new(db, case, number).await.check().await {
             failed.push(format!("{}: {error}", case.columns));
         }
     }
-    assert!(failed.is_empty(), "{} of {} fail:\n{}", failed.len(), cases.len(), failed.join("\n"));
+    assert!(failed.is_empty(), "{} of {count} fail:\n{}", failed.len(), failed.join("\n"));
 }
 
 /// The table of one case.
