@@ -11,8 +11,10 @@ pub struct BatchStats {
     pub repeated: u64,
     /// Items that the step skipped.
     pub skipped: u64,
-    /// Items that failed. Their messages are delivered again.
+    /// Items that failed. Their messages are delivered again, or become dead letters.
     pub failed: u64,
+    /// Failed items that became dead letters.
+    pub dead: u64,
     /// Writes that conflicted with another writer.
     pub conflicts: u64,
     /// Records read.
@@ -27,6 +29,7 @@ impl AddAssign for BatchStats {
         self.repeated += other.repeated;
         self.skipped += other.skipped;
         self.failed += other.failed;
+        self.dead += other.dead;
         self.conflicts += other.conflicts;
         self.reads += other.reads;
         self.writes += other.writes;

@@ -1,10 +1,10 @@
-//! Listing, redriving and deleting the messages of a dead-letter queue.
+//! Listing, exporting, redriving and deleting the messages of a dead-letter queue.
 //!
 //! A queue can only be read by receiving. Messages that are read are hidden from other readers and released at the
 //! end. A redrive sends a message before it deletes the letter: a crash in between leaves both, which is harmless
 //! because a record remembers its jobs, and no message is lost.
 
-use crate::message::{Delivery, JOB_ID};
+use crate::message::{ATTEMPTS, Delivery, ERROR, FAILED_AT, JOB_ID};
 use crate::queue::{Queue, Received};
 use crate::{Message, Result};
 use serde_json::Value as Json;
@@ -23,6 +23,8 @@ pub struct Which {
     pub message_types: Vec<String>,
     /// Sent at least this long ago.
     pub older_than: Option<Duration>,
+    /// With this text in the error.
+    pub error: Option<String>,
 }
 
 /// How long letters stay hidden while they are read.
@@ -41,6 +43,9 @@ impl Which {
             && self.job.is_none_or(|job| job == letter.job())
             && (self.message_types.is_empty() || self.message_types.contains(&type_of(letter)))
             && self.older_than.is_none_or(|older| age() >= older)
+            && self.error.as_ref().is_none_or(|text| {
+                letter.error().is_some_and(|error| error.contains(text.as_str()))
+            })
     }
 }
 
@@ -90,6 +95,7 @@ pub async fn redrive(from: &Queue, to: &Queue, which: &Which, rate: Option<u32>)
             // A message that was sent by hand has no job id, so its message id becomes the job id and stays it.
             let mut attributes = delivery.attributes.clone();
             attributes.insert(JOB_ID.to_owned(), delivery.job().to_string());
+            [ERROR, FAILED_AT, ATTEMPTS].iter().for_each(|name| drop(attributes.remove(*name)));
             (delivery.body.clone(), attributes)
         });
         to.send_ten(ten.collect()).await?;

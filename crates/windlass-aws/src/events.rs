@@ -1,9 +1,12 @@
-//! EventBridge, through which *start* invokes itself.
+//! EventBridge, through which *start* invokes itself and the end of a job is announced.
 
 use crate::{Error, Invocation, Result};
 use aws_sdk_eventbridge::Client;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+use serde_json::{Value as Json, json};
 use std::time::Duration;
+use windlass_connectors::dynamodb::JobProgress;
+use windlass_core::{JobId, JobStatus};
 use windlass_drivers::dynamodb::SdkConfig;
 use windlass_drivers::{Error as DbError, ErrorClass};
 
@@ -12,7 +15,11 @@ pub const SOURCE: &str = "windlass";
 /// The type of the events. Their detail is a request.
 pub const DETAIL_TYPE: &str = "StartBatchJob";
 
+/// The type of the event that announces the end of a job.
+pub const COMPLETED_TYPE: &str = "BatchJobCompleted";
+
 /// An event bus with a rule that invokes *start*.
+#[derive(Clone)]
 pub struct Events {
     client: Client,
     bus: String,
@@ -31,9 +38,27 @@ impl Events {
 
     /// Sends an event for each invocation. Refused events are sent again.
     pub async fn put(&self, invocations: &[Invocation]) -> Result<()> {
-        for some in invocations.chunks(AT_ONCE) {
-            let mut left: Vec<PutEventsRequestEntry> =
-                some.iter().map(|invocation| self.entry(invocation)).collect();
+        let entry = |invocation: &Invocation| self.entry(DETAIL_TYPE, &invocation.to_json());
+        self.put_entries(&invocations.iter().map(entry).collect::<Vec<_>>()).await
+    }
+
+    /// Announces the end of a job.
+    pub(crate) async fn announce(&self, job: JobId, progress: &JobProgress) -> Result<()> {
+        let JobProgress { total, processed, skipped, dead, .. } = progress;
+        let detail = json!({
+            "jobId": job,
+            "jobType": progress.job_type,
+            "status": JobStatus::Completed,
+            "items": {"total": total, "processed": processed, "skipped": skipped, "dead": dead},
+            "createdAt": progress.created_at,
+            "finishedAt": progress.finished_at,
+        });
+        self.put_entries(&[self.entry(COMPLETED_TYPE, &detail)]).await
+    }
+
+    async fn put_entries(&self, entries: &[PutEventsRequestEntry]) -> Result<()> {
+        for some in entries.chunks(AT_ONCE) {
+            let mut left = some.to_vec();
             for tries in 1.. {
                 let put = self.client.put_events().set_entries(Some(left.clone()));
                 let answer = put.send().await.map_err(Error::aws("putting events"))?;
@@ -60,11 +85,11 @@ impl Events {
         Ok(())
     }
 
-    fn entry(&self, invocation: &Invocation) -> PutEventsRequestEntry {
+    fn entry(&self, detail_type: &str, detail: &Json) -> PutEventsRequestEntry {
         PutEventsRequestEntry::builder()
             .source(SOURCE)
-            .detail_type(DETAIL_TYPE)
-            .detail(invocation.to_json().to_string())
+            .detail_type(detail_type)
+            .detail(detail.to_string())
             .event_bus_name(&self.bus)
             .build()
     }

@@ -34,7 +34,15 @@ pub async fn start() -> Result<(), lambda_runtime::Error> {
 /// Runs *process* with these steps until Lambda stops it.
 pub async fn process(steps: Steps) -> Result<(), lambda_runtime::Error> {
     log();
-    let process = Process::new(config()?, steps);
+    let mut process = Process::new(config()?, steps);
+    let settings = environment().await?;
+    if let Ok(url) = variable("BATCH_JOB_QUEUE_URL") {
+        let queue = Queue::open(&settings, &url).await?.dead_letter_queue().await?;
+        process = queue.into_iter().fold(process, Process::with_dead_letters);
+    }
+    if let Ok(bus) = variable("EVENT_BUS_NAME") {
+        process = process.with_events(Events::new(&settings, bus));
+    }
     let process = &process;
     let handle = move |event: LambdaEvent<SqsEvent>| async move {
         let until = before(event.context.deadline);

@@ -14,6 +14,13 @@ pub(crate) const JOB_ID: &str = "jobId";
 /// The message attribute with the request's params as JSON, if it has any.
 pub(crate) const PARAMS: &str = "params";
 
+/// The message attribute of a dead letter with its error.
+pub(crate) const ERROR: &str = "error";
+/// The message attribute of a dead letter with the time of its last failure.
+pub(crate) const FAILED_AT: &str = "failedAt";
+/// The message attribute of a dead letter with the number of its deliveries.
+pub(crate) const ATTEMPTS: &str = "attempts";
+
 /// A parsed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -114,6 +121,21 @@ impl Delivery {
     pub fn job(&self) -> JobId {
         let given = self.attributes.get(JOB_ID).and_then(|id| id.parse().ok());
         given.unwrap_or_else(|| job_id(&self.id))
+    }
+
+    /// The error of a dead letter. One that SQS moved itself has none: its last delivery was not answered.
+    pub fn error(&self) -> Option<&str> {
+        self.attributes.get(ERROR).map(String::as_str)
+    }
+
+    /// When a dead letter failed for the last time, as RFC 3339.
+    pub fn failed_at(&self) -> Option<&str> {
+        self.attributes.get(FAILED_AT).map(String::as_str)
+    }
+
+    /// How often a dead letter was delivered before it was one.
+    pub fn attempts(&self) -> Option<u32> {
+        self.attributes.get(ATTEMPTS)?.parse().ok()
     }
 
     /// The params of the job's request.

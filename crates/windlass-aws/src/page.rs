@@ -20,7 +20,7 @@ pub(crate) struct EnqueuePlan {
     pub(crate) most: Option<u64>,
     /// The keys that the request lists, as the table has them.
     pub(crate) ids: Option<Vec<Json>>,
-    records: Arc<Records>,
+    pub(crate) records: Arc<Records>,
 }
 
 /// A page of keys, and where the next page begins; `None` at the end.

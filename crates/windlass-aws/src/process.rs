@@ -4,22 +4,24 @@ use crate::batch_tracker::{BatchTracker, Item};
 use crate::events::backoff;
 use crate::message::Delivery;
 use crate::sources::Sources;
-use crate::{BatchStats, Message, Result};
+use crate::{BatchStats, DeadLetterQueue, Events, Message, Result};
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::Scope;
-use windlass_connectors::dynamodb::{Records, TrackedItem, Written};
+use windlass_connectors::dynamodb::{ItemOutcome, KnownOutcomes, Records, TrackedItem, Written};
 use windlass_core::{Change, Config, ItemError, JobId, Key, OnConflict, Outcome, Request};
 use windlass_engine::{Step, StepBatch, StepError, StepItem, Steps};
 
 /// Works the records that messages name. It does not matter whether the messages come from Lambda, from a
 /// worker's polling or from a test.
 pub struct Process {
-    sources: Sources,
+    pub(crate) sources: Sources,
     steps: Steps,
+    dead_letters: Option<DeadLetterQueue>,
+    pub(crate) events: Option<Events>,
 }
 
 /// Items per batch: as many as one request reads.
@@ -33,7 +35,17 @@ const MAX_ROUNDS: u32 = 5;
 impl Process {
     /// A processor for the job types of this configuration, with these steps.
     pub fn new(config: Config, steps: Steps) -> Process {
-        Process { sources: Sources::new(config), steps }
+        Process { sources: Sources::new(config), steps, dead_letters: None, events: None }
+    }
+
+    /// Sends the items of messages that failed in their last delivery to this queue, with their errors.
+    pub fn with_dead_letters(self, queue: DeadLetterQueue) -> Process {
+        Process { dead_letters: Some(queue), ..self }
+    }
+
+    /// Announces the end of jobs with events.
+    pub fn with_events(self, events: Events) -> Process {
+        Process { events: Some(events), ..self }
     }
 
     /// Works messages until a time. Returns the ids of those that failed or are incomplete, which the queue
@@ -48,9 +60,13 @@ impl Process {
         }
         let work = join_all(work);
         let late = tokio::time::timeout_at(until.into(), work).await.is_err();
-        let (failed, stats) = tracker.end();
-        let BatchStats { processed, repeated, skipped, failed: items, conflicts, reads, writes } =
-            stats;
+        let mut failed = tracker.failures();
+        if let Some(queue) = &self.dead_letters {
+            failed = queue.take(self, deliveries, failed, &tracker).await;
+        }
+        let stats = tracker.stats();
+        let BatchStats { processed, repeated, skipped, failed: items, dead, .. } = stats;
+        let BatchStats { conflicts, reads, writes, .. } = stats;
         tracing::info!(
             messages = deliveries.len(),
             failed_messages = failed.len(),
@@ -58,6 +74,7 @@ impl Process {
             repeated,
             skipped,
             failed = items,
+            dead,
             conflicts,
             reads,
             writes,
@@ -65,7 +82,7 @@ impl Process {
             ms = begun.elapsed().as_millis() as u64,
             "batch worked"
         );
-        failed
+        failed.into_iter().map(|message| deliveries[message.index].id.clone()).collect()
     }
 
     /// Stops the child processes and connections of idle steps.
@@ -96,7 +113,7 @@ impl Process {
                 groups.len() - 1
             });
             for key in message.keys {
-                tracker.open(index);
+                tracker.open(index, &key);
                 groups[at].add(key, delivery.receives, index);
             }
         }
@@ -117,6 +134,11 @@ impl Process {
             batches.push(work.items(items));
         }
         stream::iter(batches).buffer_unordered(CONCURRENT_BATCHES).collect::<Vec<()>>().await;
+        if let Err(error) = work.complete(self.events.as_ref()).await {
+            tracing::error!(job = %group.job, %error, "failed to end the job; its messages are delivered again");
+            let messages = group.items.iter().flat_map(|item| &item.messages);
+            messages.for_each(|message| tracker.repeat(*message));
+        }
     }
 
     async fn prepare<'a>(&self, group: &'a Group, tracker: &'a BatchTracker) -> Result<Work<'a>> {
@@ -129,8 +151,8 @@ impl Process {
 }
 
 /// Items of one job.
-struct Group {
-    job: JobId,
+pub(crate) struct Group {
+    pub(crate) job: JobId,
     job_type: String,
     params: BTreeMap<String, serde_json::Value>,
     items: Vec<Item>,
@@ -147,13 +169,13 @@ impl Group {
 }
 
 /// The shared state of a group's items.
-struct Work<'a> {
-    group: &'a Group,
-    records: Arc<Records>,
-    scope: Scope,
+pub(crate) struct Work<'a> {
+    pub(crate) group: &'a Group,
+    pub(crate) records: Arc<Records>,
+    pub(crate) scope: Scope,
     /// `None` for job types that refresh records.
     step: Option<Arc<dyn Step>>,
-    tracker: &'a BatchTracker,
+    pub(crate) tracker: &'a BatchTracker,
 }
 
 impl Work<'_> {
@@ -178,38 +200,73 @@ impl Work<'_> {
     async fn round<'i>(&self, items: &[&'i Item]) -> Vec<&'i Item> {
         let keys: Vec<Key> = items.iter().map(|item| item.key.clone()).collect();
         self.tracker.count(|stats| stats.reads += keys.len() as u64);
-        let mut found: HashMap<String, TrackedItem> =
-            match self.records.read(&self.scope, keys, self.group.job).await {
-                Ok(read) => read.into_iter().map(|read| (read.item.key.to_text(), read)).collect(),
-                Err(error) => {
-                    items.iter().for_each(|item| self.tracker.failed(item, &error.to_string()));
-                    return Vec::new();
-                }
-            };
+        let read = match self.read(keys).await {
+            Ok(read) => read,
+            Err(error) => {
+                items.iter().for_each(|item| self.tracker.failed(item, &error.to_string()));
+                return Vec::new();
+            }
+        };
+        let (mut found, known) = read;
         let mut open: Vec<(&'i Item, TrackedItem)> = Vec::with_capacity(items.len());
+        let mut unmatched: Vec<(&'i Item, TrackedItem)> = Vec::new();
         for item in items {
+            let outcome = known.as_ref().and_then(|known| known.of(&item.key));
+            let has_ended = outcome.is_some_and(|outcome| outcome != ItemOutcome::Dead);
             match found.remove(&item.text) {
-                None => self.tracker.failed(item, "there is no record with this key"),
-                Some(read) if read.has_job(self.group.job) => {
-                    self.tracker.ended(item, |stats| stats.repeated += 1);
+                Some(read) if !has_ended && !read.has_job(self.group.job) => {
+                    if read.is_match() {
+                        open.push((item, read));
+                    } else {
+                        tracing::info!(key = %item.key, "record skipped: it does not match source.match");
+                        unmatched.push((item, read));
+                    }
                 }
-                Some(read) if !read.is_match() => {
-                    tracing::info!(key = %item.key, "record skipped: it does not match source.match");
-                    self.tracker.ended(item, |stats| stats.skipped += 1);
-                }
-                Some(read) => open.push((item, read)),
+                None if !has_ended => self.tracker.failed(item, "there is no record with this key"),
+                _ => self.tracker.ended(item, |stats| stats.repeated += 1),
             }
         }
         let outcomes = self.outcomes(&open).await;
-        let mut writes = Vec::with_capacity(open.len());
-        for ((item, read), outcome) in open.iter().zip(outcomes) {
-            writes.push(self.write(item, read, outcome));
+        let mut decided: Vec<Decided<'i, '_>> = Vec::with_capacity(items.len());
+        for (item, read) in &unmatched {
+            decided.push(Decided { item, read, change: None });
         }
+        for ((item, read), outcome) in open.iter().zip(outcomes) {
+            match self.decide(outcome) {
+                Decision::Fail(error) => self.tracker.failed(item, &error),
+                Decision::Write(change) => {
+                    decided.push(Decided { item, read, change: Some(change) })
+                }
+                Decision::Skip => decided.push(Decided { item, read, change: None }),
+            }
+        }
+        match known {
+            Some(known) => self.write_counted(decided, known).await,
+            None => self.write_all(decided).await,
+        }
+    }
+
+    /// The records with these keys, and which of them have ended otherwise if the job is counted.
+    async fn read(
+        &self,
+        keys: Vec<Key>,
+    ) -> windlass_connectors::Result<(HashMap<String, TrackedItem>, Option<KnownOutcomes>)> {
+        let known = match self.scope.job_type.queue.progress {
+            true => self.records.known_outcomes(self.group.job, &keys).await?,
+            false => None,
+        };
+        let read = self.records.read(&self.scope, keys, self.group.job).await?.into_iter();
+        Ok((read.map(|read| (read.item.key.to_text(), read)).collect(), known))
+    }
+
+    /// Writes each record by itself. Returns the items that conflicted.
+    async fn write_all<'i>(&self, decided: Vec<Decided<'i, '_>>) -> Vec<&'i Item> {
+        let writes = decided.iter().map(|one| self.write(one)).collect::<Vec<_>>();
         let written: Vec<Written> =
             stream::iter(writes).buffered(CONCURRENT_WRITES).collect().await;
-        let written = open.iter().zip(written);
+        let written = decided.iter().zip(written);
         let conflicts = written.filter(|(_, written)| *written == Written::Conflict);
-        conflicts.map(|((item, _), _)| *item).collect()
+        conflicts.map(|(one, _)| one.item).collect()
     }
 
     /// The outcome of each item. If a batch fails as a whole, it is halved until the failing item is
@@ -252,40 +309,72 @@ impl Work<'_> {
         outcomes
     }
 
-    async fn write(&self, item: &Item, read: &TrackedItem, outcome: Outcome) -> Written {
-        let change = match outcome {
+    /// What to do with the outcome of a step.
+    fn decide(&self, outcome: Outcome) -> Decision {
+        match outcome {
             Outcome::Done(change) if !change.emit.is_empty() => {
-                let message = "the step emits rows, which need a store";
-                self.tracker.failed(item, message);
-                return Written::Done;
+                Decision::Fail("the step emits rows, which need a store".to_owned())
             }
-            Outcome::Done(change) if self.step.is_none() || !change.is_empty() => change,
-            Outcome::Done(_) | Outcome::Skip => {
-                self.tracker.ended(item, |stats| stats.skipped += 1);
-                return Written::Done;
+            Outcome::Done(change) if self.step.is_none() || !change.is_empty() => {
+                Decision::Write(change)
             }
-            Outcome::Error(error) => {
-                self.tracker.failed(item, &error.message);
-                return Written::Done;
-            }
+            Outcome::Done(_) | Outcome::Skip => Decision::Skip,
+            Outcome::Error(error) => Decision::Fail(error.message),
+        }
+    }
+
+    async fn write(&self, one: &Decided<'_, '_>) -> Written {
+        let Some(change) = &one.change else {
+            self.tracker.ended(one.item, |stats| stats.skipped += 1);
+            return Written::Done;
         };
         self.tracker.count(|stats| stats.writes += 1);
-        match self.records.write(&self.scope, read, &change, self.group.job).await {
-            Ok(Written::Done) => self.tracker.ended(item, |stats| stats.processed += 1),
-            Ok(Written::Conflict) => {
+        let written = self.records.write(&self.scope, one.read, change, self.group.job).await;
+        self.written(one, written)
+    }
+
+    /// Marks the result of a write. A conflict is returned if the item is to be worked again.
+    pub(crate) fn written(
+        &self,
+        one: &Decided<'_, '_>,
+        written: windlass_connectors::Result<Written>,
+    ) -> Written {
+        match (written, &one.change) {
+            (Ok(Written::Done), Some(_)) => {
+                self.tracker.ended(one.item, |stats| stats.processed += 1);
+            }
+            (Ok(Written::Done), None) => self.tracker.ended(one.item, |stats| stats.skipped += 1),
+            (Ok(Written::Conflict), Some(_)) => {
                 self.tracker.count(|stats| stats.conflicts += 1);
                 match self.scope.job_type.step.on_conflict {
                     OnConflict::Retry => return Written::Conflict,
-                    OnConflict::Skip => self.tracker.ended(item, |stats| stats.skipped += 1),
+                    OnConflict::Skip => self.tracker.ended(one.item, |stats| stats.skipped += 1),
                     OnConflict::DeadLetter => {
-                        self.tracker.failed(item, "another writer changed the record meanwhile");
+                        let error = "another writer changed the record meanwhile";
+                        self.tracker.failed(one.item, error);
                     }
                 }
             }
-            Err(error) => self.tracker.failed(item, &error.to_string()),
+            // Another delivery of the item ended first.
+            (Ok(Written::Conflict), None) => return Written::Conflict,
+            (Err(error), _) => self.tracker.failed(one.item, &error.to_string()),
         }
         Written::Done
     }
+}
+
+/// What to do with an item.
+enum Decision {
+    Write(Change),
+    Skip,
+    Fail(String),
+}
+
+/// An item to end: with a change, or skipped without one.
+pub(crate) struct Decided<'i, 'r> {
+    pub(crate) item: &'i Item,
+    pub(crate) read: &'r TrackedItem,
+    pub(crate) change: Option<Change>,
 }
 
 fn failure(message: String) -> Outcome {

@@ -1,8 +1,8 @@
 //! An SQS queue: sending, receiving, deleting and hiding messages in batches of ten.
 
 use crate::events::backoff;
-use crate::message::{Delivery, JOB_ID, PARAMS};
-use crate::{Error, Result};
+use crate::message::Delivery;
+use crate::{DeadLetterQueue, Error, Result};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry,
@@ -10,6 +10,7 @@ use aws_sdk_sqs::types::{
     MessageSystemAttributeName, QueueAttributeName, SendMessageBatchRequestEntry,
 };
 use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_core::Problem;
@@ -55,9 +56,7 @@ impl Queue {
             let detail = format!("must be `sqs://NAME` or the URL of a queue, got `{name}`");
             return Err(Problem::field(Code::Request, "queue", detail).into());
         };
-        let answer = client.get_queue_url().queue_name(name).send().await;
-        let answer = answer.map_err(Error::aws(format!("the queue `{name}`")))?;
-        Ok(Queue { client, url: answer.queue_url.unwrap_or_default() })
+        Ok(Queue { url: url_of(&client, name).await?, client })
     }
 
     /// Its URL.
@@ -104,17 +103,26 @@ impl Queue {
     /// Receives up to ten messages and waits up to twenty seconds for the first. They stay hidden for the queue's
     /// visibility timeout, or for `hidden`.
     pub async fn receive(&self, wait: Duration, hidden: Option<Duration>) -> Result<Vec<Received>> {
+        self.receive_some(AT_ONCE, wait, hidden).await
+    }
+
+    /// Receives up to `count` messages, at most ten.
+    pub(crate) async fn receive_some(
+        &self,
+        count: usize,
+        wait: Duration,
+        hidden: Option<Duration>,
+    ) -> Result<Vec<Received>> {
         let call = self
             .client
             .receive_message()
             .queue_url(&self.url)
-            .max_number_of_messages(AT_ONCE as i32)
+            .max_number_of_messages(count.clamp(1, AT_ONCE) as i32)
             .wait_time_seconds(wait.min(LONG_POLL).as_secs() as i32)
             .set_visibility_timeout(hidden.map(|hidden| hidden.as_secs() as i32))
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
             .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp)
-            .message_attribute_names(JOB_ID)
-            .message_attribute_names(PARAMS);
+            .message_attribute_names("All");
         let answer = call.send().await.map_err(Error::aws("receiving messages"))?;
         Ok(answer.messages.unwrap_or_default().into_iter().map(Received::from).collect())
     }
@@ -163,11 +171,45 @@ impl Queue {
     /// The visibility timeout of the queue.
     pub async fn hidden(&self) -> Result<Duration> {
         let name = QueueAttributeName::VisibilityTimeout;
-        let call = self.client.get_queue_attributes().queue_url(&self.url);
-        let answer = call.attribute_names(name.clone()).send().await;
-        let answer = answer.map_err(Error::aws(format!("the queue {}", self.url)))?;
-        let seconds = answer.attributes.and_then(|all| all.get(&name)?.parse().ok());
+        let [seconds] = self.attributes([name]).await?;
+        let seconds = seconds.and_then(|seconds| seconds.parse().ok());
         Ok(Duration::from_secs(seconds.unwrap_or(30)))
+    }
+
+    /// About how many messages wait, and about how many were received and not yet deleted.
+    pub async fn depth(&self) -> Result<(u64, u64)> {
+        use QueueAttributeName::{
+            ApproximateNumberOfMessages as Waiting,
+            ApproximateNumberOfMessagesNotVisible as Received,
+        };
+        let [waiting, received] = self.attributes([Waiting, Received]).await?;
+        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        Ok((number(waiting).unwrap_or_default(), number(received).unwrap_or_default()))
+    }
+
+    /// The dead-letter queue of its redrive policy, if it has one.
+    pub async fn dead_letter_queue(&self) -> Result<Option<DeadLetterQueue>> {
+        let [policy] = self.attributes([QueueAttributeName::RedrivePolicy]).await?;
+        let policy: Option<Json> = policy.and_then(|policy| serde_json::from_str(&policy).ok());
+        let Some(policy) = policy else { return Ok(None) };
+        let arn = policy["deadLetterTargetArn"].as_str().unwrap_or_default();
+        let name = arn.rsplit(':').next().unwrap_or_default();
+        // Both forms are accepted when a policy is set.
+        let most = &policy["maxReceiveCount"];
+        let most = most.as_u64().or_else(|| most.as_str()?.parse().ok()).unwrap_or(1);
+        let queue = Queue { client: self.client.clone(), url: url_of(&self.client, name).await? };
+        Ok(Some(DeadLetterQueue { queue, max_receives: most.try_into().unwrap_or(u32::MAX) }))
+    }
+
+    async fn attributes<const N: usize>(
+        &self,
+        names: [QueueAttributeName; N],
+    ) -> Result<[Option<String>; N]> {
+        let call = self.client.get_queue_attributes().queue_url(&self.url);
+        let call = call.set_attribute_names(Some(names.to_vec()));
+        let answer = call.send().await.map_err(Error::aws(format!("the queue {}", self.url)))?;
+        let mut all = answer.attributes.unwrap_or_default();
+        Ok(names.map(|name| all.remove(&name)))
     }
 
     /// The queue whose dead letters this queue receives.
@@ -187,6 +229,13 @@ impl Queue {
             }
         }
     }
+}
+
+/// The URL of the queue with this name.
+async fn url_of(client: &Client, name: &str) -> Result<String> {
+    let answer = client.get_queue_url().queue_name(name).send().await;
+    let answer = answer.map_err(Error::aws(format!("the queue `{name}`")))?;
+    Ok(answer.queue_url.unwrap_or_default())
 }
 
 /// Splits messages into requests within the limits of messages and bytes.

@@ -31,6 +31,18 @@ impl Sources {
         Ok((records, scope))
     }
 
+    /// The records of all connections with job types that count their items.
+    pub(crate) async fn all_counted(&self) -> Result<Vec<Arc<Records>>> {
+        let mut all: Vec<Arc<Records>> = Vec::new();
+        for job_type in self.config.jobs.values().filter(|job_type| job_type.queue.progress) {
+            let records = self.records(job_type).await?;
+            if !all.iter().any(|known| Arc::ptr_eq(known, &records)) {
+                all.push(records);
+            }
+        }
+        Ok(all)
+    }
+
     async fn records(&self, job_type: &JobType) -> Result<Arc<Records>> {
         let name = &job_type.source.connection;
         let mut opened = self.opened.lock().await;

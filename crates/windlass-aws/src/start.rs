@@ -1,12 +1,14 @@
 //! *Start*: plans a job and sends a message for each of its records to the work queue.
 
 use crate::page::EnqueuePlan;
+use crate::planning::IDS;
 use crate::queue::Queue;
 use crate::sources::Sources;
 use crate::{Events, Invocation, Result, State, processing_enabled};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value as Json, json};
 use std::time::{Duration, Instant};
+use windlass_connectors::dynamodb::SegmentPlan;
 use windlass_core::problem::Code;
 use windlass_core::request::DEFAULT_SEGMENTS;
 use windlass_core::{Config, JobId, PaginationState, Problem, Request, Value};
@@ -41,9 +43,14 @@ impl Start {
         Start { sources, queue, events: None, pages_for: Duration::MAX }
     }
 
-    /// Invokes itself through these events after this time.
+    /// Invokes itself through these events after this time, and announces the end of jobs with them.
     pub fn with_events(self, events: Events, pages_for: Duration) -> Start {
         Start { events: Some(events), pages_for, ..self }
+    }
+
+    /// Announces the end of jobs with these events, and enqueues whole requests itself.
+    pub fn announcing(self, events: Events) -> Start {
+        self.with_events(events, Duration::MAX)
     }
 
     /// Handles one invocation: plans the job, or continues with one of its segments. Hands over before `until`.
@@ -57,11 +64,11 @@ impl Start {
         let plan = self.prepare(&asked).await?;
         let Some(state) = asked.state.clone() else {
             if let Some(ids) = &plan.ids {
-                let items = self.enqueue(&plan, plan.keys(ids).await?).await?;
+                let items = self.enqueue_ids(&plan, &asked, ids).await?;
                 tracing::info!(job = %asked.job, items, "enqueued the ids of the request");
                 return Ok(json!({"jobId": asked.job, "itemsEnqueued": items}));
             }
-            let states = states(&plan, &asked.request)?;
+            let states = self.begin(&plan, &asked).await?;
             let next: Vec<Invocation> = states.into_iter().map(|state| asked.at(state)).collect();
             self.invoke(&next).await?;
             tracing::info!(job = %asked.job, segments = next.len(), "job planned");
@@ -69,7 +76,7 @@ impl Start {
         };
         let begun = Instant::now();
         let until = begun.checked_add(self.pages_for).map_or(until, |end| end.min(until));
-        let (next, items) = self.pages(&plan, state, until).await?;
+        let (next, items) = self.segment(&plan, &asked, state, until).await?;
         let done = next.is_none();
         self.invoke(&next.into_iter().map(|state| asked.at(state)).collect::<Vec<_>>()).await?;
         let ms = begun.elapsed().as_millis() as u64;
@@ -84,12 +91,12 @@ impl Start {
         let asked = Invocation::read(asked, &id)?;
         let plan = self.prepare(&asked).await?;
         if let Some(ids) = &plan.ids {
-            let items = self.enqueue(&plan, plan.keys(ids).await?).await?;
+            let items = self.enqueue_ids(&plan, &asked, ids).await?;
             return Ok(Enqueued { job: asked.job, items });
         }
         let far = Instant::now() + Duration::from_secs(365 * 24 * 3600);
-        let parts = states(&plan, &asked.request)?.into_iter();
-        let parts = parts.map(|state| self.pages(&plan, state, far));
+        let parts = self.begin(&plan, &asked).await?.into_iter();
+        let parts = parts.map(|state| self.segment(&plan, &asked, state, far));
         let parts = stream::iter(parts).buffer_unordered(SIDE_BY_SIDE);
         let items = parts.try_fold(0, |sum, (_, items)| async move { Ok(sum + items) }).await?;
         Ok(Enqueued { job: asked.job, items })
@@ -102,6 +109,44 @@ impl Start {
         let (records, scope) = self.sources.scope(&request).await?;
         asked.request.check_known_params(&self.sources.config, &scope.job_type)?;
         Ok(EnqueuePlan::new(records, scope, asked.job, request))
+    }
+
+    /// Plans the segments of a job.
+    async fn begin(&self, plan: &EnqueuePlan, asked: &Invocation) -> Result<Vec<State>> {
+        let states = states(plan, &asked.request)?;
+        let segments: Vec<String> = states.iter().map(|state| plan.segment(state)).collect();
+        plan.begin(asked, &segments).await?;
+        Ok(states)
+    }
+
+    /// Enqueues the ids that a request lists.
+    async fn enqueue_ids(
+        &self,
+        plan: &EnqueuePlan,
+        asked: &Invocation,
+        ids: &[Json],
+    ) -> Result<u64> {
+        let keys = plan.keys(ids).await?;
+        plan.begin(asked, &[IDS.to_owned()]).await?;
+        let items = self.enqueue(plan, keys).await?;
+        let all = SegmentPlan { items, is_done: true };
+        plan.planned(asked, IDS, all, self.events.as_ref()).await?;
+        Ok(items)
+    }
+
+    /// Enqueues a part of a segment, and records how far it is planned.
+    async fn segment(
+        &self,
+        plan: &EnqueuePlan,
+        asked: &Invocation,
+        state: State,
+        until: Instant,
+    ) -> Result<(Option<State>, u64)> {
+        let (name, before) = (plan.segment(&state), state.items_enqueued());
+        let (next, items) = self.pages(plan, state, until).await?;
+        let planned = SegmentPlan { items: before + items, is_done: next.is_none() };
+        plan.planned(asked, &name, planned, self.events.as_ref()).await?;
+        Ok((next, items))
     }
 
     /// Enqueues page after page until it is time to hand over. Returns the state to continue from, or `None` at the

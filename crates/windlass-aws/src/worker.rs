@@ -13,6 +13,7 @@ pub struct Worker {
     process: Arc<Process>,
     queue: Queue,
     slots: usize,
+    batch_size: usize,
     stopped: watch::Receiver<bool>,
 }
 
@@ -21,6 +22,8 @@ pub struct WorkerHandle(watch::Sender<bool>);
 
 /// The longest time for a batch. After it the messages count as stuck and are delivered again.
 const LONGEST: Duration = Duration::from_secs(12 * 3600);
+/// The most messages that a slot works at a time: SQS's limit of messages per request.
+pub const MAX_BATCH_SIZE: usize = 10;
 /// The pause after the queue could not be reached.
 const REST: Duration = Duration::from_secs(1);
 
@@ -35,8 +38,14 @@ impl Worker {
     /// A worker for this queue with `slots` slots.
     pub fn new(process: Process, queue: Queue, slots: usize) -> (Worker, WorkerHandle) {
         let (stop, stopped) = watch::channel(false);
-        let worker = Worker { process: Arc::new(process), queue, slots, stopped };
+        let process = Arc::new(process);
+        let worker = Worker { process, queue, slots, batch_size: MAX_BATCH_SIZE, stopped };
         (worker, WorkerHandle(stop))
+    }
+
+    /// Works at most this many messages at a time in a slot, 1 to [`MAX_BATCH_SIZE`].
+    pub fn with_batch_size(self, batch_size: usize) -> Worker {
+        Worker { batch_size, ..self }
     }
 
     /// Works until it is stopped. Reads the visibility timeout first, which fails if the queue does not
@@ -48,6 +57,7 @@ impl Worker {
             let slot = Slot {
                 process: self.process.clone(),
                 queue: self.queue.clone(),
+                batch_size: self.batch_size,
                 hidden,
                 stopped: self.stopped.clone(),
             };
@@ -62,6 +72,7 @@ impl Worker {
 struct Slot {
     process: Arc<Process>,
     queue: Queue,
+    batch_size: usize,
     hidden: Duration,
     stopped: watch::Receiver<bool>,
 }
@@ -72,7 +83,7 @@ impl Slot {
             let received = tokio::select! {
                 // Messages that SQS hands out during the shutdown are delivered again after their timeout.
                 _ = self.stopped.wait_for(|stopped| *stopped) => return,
-                received = self.queue.receive(Duration::MAX, None) => received,
+                received = self.queue.receive_some(self.batch_size, Duration::MAX, None) => received,
             };
             let worked = match received {
                 Ok(received) if received.is_empty() => Ok(()),

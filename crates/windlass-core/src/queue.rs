@@ -26,6 +26,9 @@ pub struct QueueOptions {
     pub side_by_side: bool,
     /// How many jobs a record remembers, so that none of them processes it twice.
     pub remember: u32,
+    /// Whether the outcomes of a job's items are counted in the ledger's table, so that its progress and its end
+    /// are known.
+    pub progress: bool,
     /// Where the jobs of a record are remembered.
     pub ledger: QueueLedger,
     /// How long a row of `ledger = "table"` is kept.
@@ -55,6 +58,7 @@ impl Default for QueueOptions {
             remember: 10,
             ledger: QueueLedger::Item,
             ledger_ttl: Duration::from_secs(30 * 24 * 3600),
+            progress: false,
         }
     }
 }

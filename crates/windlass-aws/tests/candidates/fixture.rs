@@ -59,6 +59,8 @@ for line in sys.stdin:
         record = item["record"]
         if "poison" in record:
             results.append({"key": item["key"], "error": "this one is bad"})
+        elif "skip" in record:
+            results.append({"key": item["key"], "skip": True})
         elif record.get("slow"):
             import time; time.sleep(record["slow"])
             results.append({"key": item["key"], "update": {"title": "late"}})
@@ -106,6 +108,8 @@ impl CandidatesFixture {
         let (source, kind) = (windlass_aws::SOURCE, windlass_aws::DETAIL_TYPE);
         let bus = EventBus::start(start.clone(), source, kind).await;
         start.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
+        process.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
+        environment.push(("AWS_ENDPOINT_URL_EVENTBRIDGE".to_owned(), bus.url()));
         CandidatesFixture {
             gateway,
             bus,

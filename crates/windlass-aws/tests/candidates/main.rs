@@ -12,6 +12,7 @@ mod fixture;
 mod killed;
 mod letters;
 mod process;
+mod progress;
 mod record_types;
 mod scenario;
 mod start;

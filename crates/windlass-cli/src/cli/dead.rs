@@ -90,6 +90,9 @@ pub(super) struct ListArgs {
 pub(super) struct ShowArgs {
     /// The dead letter: its id, a unique prefix, or its last eight characters
     id: LetterRef,
+    /// In this dead-letter queue, sqs://NAME or its URL; the id must be whole
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -147,6 +150,9 @@ impl ActArgs {
 pub(super) struct ExportArgs {
     #[command(flatten)]
     filter: FilterArgs,
+    /// From this dead-letter queue, sqs://NAME or its URL
+    #[arg(long, value_name = "QUEUE", conflicts_with = "status")]
+    queue: Option<String>,
     /// new, reprocessed or ignored
     #[arg(long)]
     status: Option<DeadLetterStatus>,
@@ -182,6 +188,12 @@ async fn on_queue(command: Command) -> Result<Asked> {
         Command::List(ListArgs { queue: Some(queue), filter, limit, json, .. }) => {
             let filter = DeadLetterFilter { limit, ..filter.filter(None).await? };
             Asked::Queue(queue, Ask::List { filter, json })
+        }
+        Command::Show(ShowArgs { queue: Some(queue), id, json }) => {
+            Asked::Queue(queue, Ask::Show { id: id.whole()?, json })
+        }
+        Command::Export(ExportArgs { queue: Some(queue), filter, to, .. }) => {
+            Asked::Queue(queue, Ask::Export { filter: filter.filter(None).await?, to })
         }
         Command::Redrive(RedriveArgs { mut act, to, rate }) => match act.queue.take() {
             Some(queue) => {

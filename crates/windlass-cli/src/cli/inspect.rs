@@ -2,7 +2,7 @@
 
 use super::id::{self, JobRef};
 use super::progress::{self, Interrupt};
-use super::{config, dependencies, exit, print, private};
+use super::{config, dependencies, exit, print, private, queue};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,6 +37,9 @@ pub(super) struct JobArgs {
     /// Write the report of the job to this file, as one HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+    /// A job whose items were sent to this queue, sqs://NAME or its URL; the id must be whole
+    #[arg(long, value_name = "QUEUE", conflicts_with = "html")]
+    queue: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -112,6 +115,10 @@ pub(super) async fn jobs(args: JobsArgs, config: &Path) -> Result<ExitCode> {
 }
 
 pub(super) async fn job(args: JobArgs, config: &Path) -> Result<ExitCode> {
+    if let Some(queue) = &args.queue {
+        let ask = queue::Ask::Job { id: args.id.whole()?, json: args.json };
+        return queue::run(queue, ask, config).await;
+    }
     let engine = config::engine(config).await?;
     let id = args.id.find(&engine).await?;
     if let Some(file) = &args.html {

@@ -28,6 +28,10 @@ mod private;
 mod progress;
 mod prune;
 mod queue;
+#[cfg(feature = "aws")]
+mod queue_job;
+#[cfg(feature = "aws")]
+mod queue_letters;
 mod request;
 mod run;
 mod schedules;

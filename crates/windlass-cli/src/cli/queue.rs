@@ -1,9 +1,10 @@
 //! `--queue`: work on AWS through an SQS queue, without a store.
 
 use anyhow::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use windlass::{DeadLetterFilter, Request};
+use uuid::Uuid;
+use windlass::{DeadLetterFilter, JobId, Request};
 
 /// An operation on a queue.
 #[cfg_attr(not(feature = "aws"), allow(dead_code, reason = "built to be refused"))]
@@ -12,11 +13,19 @@ pub(super) enum Ask {
     Work {
         /// Batches in progress at once.
         slots: usize,
+        /// The most messages of a batch.
+        batch_size: Option<u8>,
     },
     /// Send the records of a request to it.
     Enqueue { request: Box<Request>, json: bool },
+    /// Show the progress of a job.
+    Job { id: JobId, json: bool },
     /// List its dead letters.
     List { filter: DeadLetterFilter, json: bool },
+    /// Show one of its dead letters.
+    Show { id: Uuid, json: bool },
+    /// Write its dead letters to a file or to standard output.
+    Export { filter: DeadLetterFilter, to: Option<PathBuf> },
     /// Send its dead letters back to their queue.
     Redrive { filter: DeadLetterFilter, to: Option<String>, rate: Option<u32>, json: bool },
     /// Delete dead letters.
@@ -38,16 +47,14 @@ pub(super) async fn run(queue: &str, ask: Ask, config: &Path) -> Result<ExitCode
 #[cfg(feature = "aws")]
 mod sqs {
     use super::super::progress::Interrupt;
-    use super::super::{config, print};
-    use super::{Ask, DeadLetterFilter};
+    use super::super::{config, print, queue_job, queue_letters};
+    use super::Ask;
     use anyhow::{Result, bail};
-    use chrono::{DateTime, Utc};
-    use serde_json::{Value as Json, json};
+    use serde_json::json;
     use std::path::Path;
     use std::process::ExitCode;
     use windlass::Config;
-    use windlass_aws::dead_letters::{self, Which};
-    use windlass_aws::{Delivery, Process, Queue, Start, Steps, Worker};
+    use windlass_aws::{Events, Process, Queue, Start, Steps, Worker};
 
     pub(super) async fn run(queue: &str, ask: Ask, config: &Path) -> Result<ExitCode> {
         let config = config::config(config)?;
@@ -56,10 +63,19 @@ mod sqs {
         }
         let settings = windlass_aws::environment().await?;
         let queue = Queue::open(&settings, queue).await?;
+        let bus = std::env::var("EVENT_BUS_NAME").ok();
+        let events = bus.map(|bus| Events::new(&settings, bus));
         match ask {
-            Ask::Work { slots } => work(config, queue, slots).await?,
+            Ask::Work { slots, batch_size } => {
+                work(config, queue, events, slots, batch_size).await?;
+            }
             Ask::Enqueue { request, json } => {
-                let loaded = Start::new(config, queue).enqueue_all(*request).await?;
+                if !windlass_aws::processing_enabled() {
+                    bail!("nothing is enqueued: PROCESSING_ENABLED is false");
+                }
+                let start = Start::new(config, queue);
+                let start = events.into_iter().fold(start, Start::announcing);
+                let loaded = start.enqueue_all(*request).await?;
                 if json {
                     print::json(&json!({"jobId": loaded.job, "itemsEnqueued": loaded.items}))?;
                 } else {
@@ -67,41 +83,50 @@ mod sqs {
                     eprintln!("{} enqueued", print::count(loaded.items as i64, "item"));
                 }
             }
-            Ask::List { filter, json } => list(&config, &queue, &filter, json).await?,
+            Ask::Job { id, json } => queue_job::show(config, &queue, id, json).await?,
+            Ask::List { filter, json } => {
+                queue_letters::list(&config, &queue, &filter, json).await?;
+            }
+            Ask::Show { id, json } => queue_letters::show(&config, &queue, id, json).await?,
+            Ask::Export { filter, to } => {
+                queue_letters::export(&config, &queue, &filter, to.as_deref()).await?;
+            }
             Ask::Redrive { filter, to, rate, json } => {
                 let to = match to {
                     Some(to) => Queue::open(&settings, &to).await?,
                     None => queue.source().await?,
                 };
-                let which = which(&config, &filter)?;
-                let redriven = dead_letters::redrive(&queue, &to, &which, rate).await?;
-                match json {
-                    true => print::json(&json!({"redriven": redriven, "to": to.url()}))?,
-                    false => println!("{} sent to {}", letters(redriven), to.url()),
-                }
+                queue_letters::redrive(&config, &queue, &filter, &to, rate, json).await?;
             }
             Ask::Ignore { filter, json } => {
-                let ignored = dead_letters::ignore(&queue, &which(&config, &filter)?).await?;
-                match json {
-                    true => print::json(&json!({"ignored": ignored}))?,
-                    false => println!("{} deleted", letters(ignored)),
-                }
+                queue_letters::ignore(&config, &queue, &filter, json).await?;
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn work(config: Config, queue: Queue, slots: usize) -> Result<()> {
+    async fn work(
+        config: Config,
+        queue: Queue,
+        events: Option<Events>,
+        slots: usize,
+        batch_size: Option<u8>,
+    ) -> Result<()> {
         let mut interrupt = Interrupt::listen()?;
         if !windlass_aws::processing_enabled() {
             eprintln!("PROCESSING_ENABLED is false: no message is received");
             interrupt.wait().await;
             return Ok(());
         }
+        let dead_letters = queue.dead_letter_queue().await?;
+        let process = Process::new(config, Steps::default());
+        let process = dead_letters.into_iter().fold(process, Process::with_dead_letters);
+        let process = events.into_iter().fold(process, Process::with_events);
         let count = print::count(slots as i64, "slot");
         eprintln!("processing {} with {count}; stop with Ctrl-C or SIGTERM", queue.url());
-        let (worker, handle) = Worker::new(Process::new(config, Steps::default()), queue, slots);
-        let mut working = tokio::spawn(worker.run());
+        let (worker, handle) = Worker::new(process, queue, slots);
+        let size = batch_size.map_or(windlass_aws::MAX_BATCH_SIZE, usize::from);
+        let mut working = tokio::spawn(worker.with_batch_size(size).run());
         tokio::select! {
             ended = &mut working => return Ok(ended??),
             () = interrupt.wait() => {}
@@ -109,71 +134,5 @@ mod sqs {
         eprintln!("stopping: no new message is received; messages in progress finish");
         handle.shutdown();
         Ok(working.await??)
-    }
-
-    async fn list(
-        config: &Config,
-        queue: &Queue,
-        filter: &DeadLetterFilter,
-        json: bool,
-    ) -> Result<()> {
-        let which = which(config, filter)?;
-        let found = dead_letters::list(queue, &which, filter.limit as usize).await?;
-        if json {
-            let letters: Vec<Json> = found.iter().map(letter).collect();
-            return print::json(&letters);
-        }
-        if found.is_empty() {
-            println!("no dead letters");
-            return Ok(());
-        }
-        let mut table = print::table(&["ID", "TYPE", "KEY", "JOB", "RECEIVES", "SENT"]);
-        for letter in &found {
-            table.add_row([
-                letter.id.clone(),
-                dead_letters::type_of(letter),
-                print::short(&dead_letters::keys_of(letter, config), 60),
-                letter.job().to_string(),
-                letter.receives.to_string(),
-                sent(letter).map(print::time).unwrap_or_default(),
-            ]);
-        }
-        println!("{table}");
-        println!("the errors are in the log of the process that tried them");
-        Ok(())
-    }
-
-    fn letters(count: impl TryInto<i64>) -> String {
-        print::count(count.try_into().unwrap_or(i64::MAX), "dead letter")
-    }
-
-    fn letter(letter: &Delivery) -> Json {
-        let body = serde_json::from_str(&letter.body).unwrap_or(Json::from(letter.body.as_str()));
-        json!({"id": letter.id, "jobId": letter.job(), "message": body,
-               "receives": letter.receives, "sentAt": sent(letter)})
-    }
-
-    fn sent(letter: &Delivery) -> Option<DateTime<Utc>> {
-        DateTime::from_timestamp_millis(letter.sent as i64)
-    }
-
-    /// The part of a filter that a queue supports.
-    fn which(config: &Config, filter: &DeadLetterFilter) -> Result<Which> {
-        if filter.error.is_some() {
-            bail!(
-                "--error: a queue does not store errors; they are in the log of the process that tried the items"
-            );
-        }
-        let named = filter.job_type.as_ref();
-        let message_type = |named: &String| {
-            let job_type = config.jobs.get(named);
-            job_type.map_or_else(|| named.clone(), |job_type| job_type.message_type().to_owned())
-        };
-        Ok(Which {
-            ids: filter.ids.iter().map(ToString::to_string).collect(),
-            job: filter.job,
-            message_types: named.map(message_type).into_iter().collect(),
-            older_than: filter.older_than,
-        })
     }
 }

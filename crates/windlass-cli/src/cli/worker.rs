@@ -23,6 +23,9 @@ pub(super) struct Args {
     /// Process the messages of this queue, sqs://NAME or its URL
     #[arg(long, value_name = "QUEUE", conflicts_with = "job")]
     queue: Option<String>,
+    /// With --queue: the most messages that a slot processes at a time
+    #[arg(long, value_name = "N", requires = "queue", value_parser = clap::value_parser!(u8).range(1..=10))]
+    batch_size: Option<u8>,
     /// With --job: print the job as JSON at the end
     #[arg(long, requires = "job")]
     json: bool,
@@ -35,7 +38,8 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Path) -> Result<ExitCode> {
     if let Some(queue) = &args.queue {
         let slots = args.concurrency.map_or(Options::default().slots, usize::from);
-        return queue::run(queue, queue::Ask::Work { slots }, config).await;
+        let ask = queue::Ask::Work { slots, batch_size: args.batch_size };
+        return queue::run(queue, ask, config).await;
     }
     let engine = config::engine(config).await?;
     args.restore.check(&engine).await?;

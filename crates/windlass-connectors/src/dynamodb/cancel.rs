@@ -53,7 +53,10 @@ pub(super) enum Verdict {
 
 /// Judges the reasons, one for each action in order. A conflict with another transaction does not mean
 /// a changed version: that transaction may have failed, or changed something else.
-pub(super) fn judge(reasons: &[CancellationReason], actions: &[Action]) -> Verdict {
+pub(super) fn judge<'a>(
+    reasons: &[CancellationReason],
+    actions: impl IntoIterator<Item = &'a Action>,
+) -> Verdict {
     let (mut conflicts, mut throttled, mut refused) = (Vec::new(), false, None);
     for (reason, action) in reasons.iter().zip(actions) {
         match (reason.code().unwrap_or("None"), &action.purpose) {

@@ -104,7 +104,7 @@ async fn create(data: &DynamodbConnection) -> Result<()> {
     }
 }
 
-fn missing(why: &str) -> ConnectorError {
+pub(super) fn missing(why: &str) -> ConnectorError {
     let detail = format!(
         "the ledger's table `{LEDGER}` cannot be used or created: {why}; \
          run `windlass migrate --print` and have it created"

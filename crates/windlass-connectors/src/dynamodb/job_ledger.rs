@@ -53,7 +53,7 @@ pub(super) async fn changed(
     Ok(changed)
 }
 
-fn row_key(scope: &Scope, key: &Key, job: JobId) -> Attributes {
+pub(super) fn row_key(scope: &Scope, key: &Key, job: JobId) -> Attributes {
     Attributes::from([
         ("job".to_owned(), AttributeValue::S(partition(scope, key, job))),
         ("row".to_owned(), AttributeValue::S("processed".to_owned())),

@@ -3,6 +3,7 @@
 mod cancel;
 mod catalog;
 mod commit;
+mod counted;
 mod cut;
 mod deferred;
 mod describe;
@@ -13,6 +14,7 @@ mod history;
 mod job_ledger;
 mod outbox;
 mod preview;
+mod progress;
 mod read;
 mod records;
 mod rows;
@@ -20,6 +22,8 @@ mod source;
 pub mod value;
 mod write;
 
+pub use counted::{Ending, ItemOutcome, KnownOutcomes};
+pub use progress::{JobPlan, JobProgress, SegmentPlan};
 pub use records::{JOBS, Records, TrackedItem, Written};
 
 use crate::{ConnectorError, Result};

@@ -1,5 +1,6 @@
 //! The rows of the ledger's table. The partition key is the job, and the sort key the kind of row:
-//! `ledger#CHUNK`, `deferred#CHUNK#KEY`, `emitted#CHUNK#KEY#SEQ`.
+//! `ledger#CHUNK`, `deferred#CHUNK#KEY`, `emitted#CHUNK#KEY#SEQ`. A job without a store has `job`, `plan` and
+//! `outcome#KEY`.
 
 use super::expression::Attributes;
 use crate::ledger::item_key;
@@ -18,6 +19,12 @@ pub(super) enum Row<'a> {
     Deferred(ChunkId, &'a str),
     /// A row that an item emitted.
     Emitted(JobId, &'a EmittedCursor),
+    /// The counters of a job without a store.
+    Job(JobId),
+    /// The request and the segments of a job without a store.
+    Plan(JobId),
+    /// How an item of a job without a store ended, by the text of its key.
+    Outcome(JobId, &'a str),
 }
 
 impl Row<'_> {
@@ -25,7 +32,7 @@ impl Row<'_> {
     pub(super) fn key(&self) -> Attributes {
         let job = match self {
             Row::Ledger(chunk) | Row::Deferred(chunk, _) => chunk.job,
-            Row::Emitted(job, _) => *job,
+            Row::Emitted(job, _) | Row::Job(job) | Row::Plan(job) | Row::Outcome(job, _) => *job,
         };
         Attributes::from([
             ("job".to_owned(), AttributeValue::S(job.to_string())),
@@ -43,6 +50,9 @@ impl Row<'_> {
             Row::Emitted(_, EmittedCursor { chunk, item_key: key, seq }) => {
                 format!("emitted#{}#{}#{}", digits(*chunk), item_key(key), digits(*seq))
             }
+            Row::Job(_) => "job".to_owned(),
+            Row::Plan(_) => "plan".to_owned(),
+            Row::Outcome(_, key) => format!("outcome#{}", item_key(key)),
         }
     }
 }

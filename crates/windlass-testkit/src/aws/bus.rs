@@ -28,6 +28,7 @@ struct State {
     source: String,
     detail_type: String,
     details: Mutex<Vec<Json>>,
+    others: Mutex<Vec<Json>>,
     entries: AtomicUsize,
     refuse_every: AtomicUsize,
     repeat_every: AtomicUsize,
@@ -46,6 +47,7 @@ impl EventBus {
             source: source.to_owned(),
             detail_type: detail_type.to_owned(),
             details: Mutex::default(),
+            others: Mutex::default(),
             entries: AtomicUsize::default(),
             refuse_every: AtomicUsize::default(),
             repeat_every: AtomicUsize::default(),
@@ -79,6 +81,11 @@ impl EventBus {
     /// The details of all events so far.
     pub fn details(&self) -> Vec<Json> {
         self.state.details.lock().expect("the lock is poisoned").clone()
+    }
+
+    /// The entries of all events that do not match the rule.
+    pub fn others(&self) -> Vec<Json> {
+        self.state.others.lock().expect("the lock is poisoned").clone()
     }
 
     /// Waits until no invocation is running.
@@ -129,6 +136,10 @@ impl State {
                 let (state, event) = (self.clone(), event.clone());
                 tokio::spawn(async move { state.invoke(event).await });
             }
+        } else {
+            let other = json!({"source": entry["Source"], "detail-type": entry["DetailType"],
+                "bus": entry["EventBusName"], "detail": detail});
+            self.others.lock().expect("the lock is poisoned").push(other);
         }
         json!({"EventId": id})
     }
