@@ -32,6 +32,13 @@ pub(crate) const CHECKOV: Environment = Environment {
     used_by: "the scan of deploy/terraform",
 };
 
+/// A second implementation of DynamoDB. Alone: it needs another version of botocore.
+pub(crate) const MINISTACK: Environment = Environment {
+    folder: "ministack",
+    packages: &["ministack==1.5.33"],
+    used_by: "the tests of DynamoDB on a second implementation",
+};
+
 const TEST_PACKAGES: [&str; 10] = [
     // Tests the API against its OpenAPI document. The same seed gives the same requests.
     "schemathesis==4.32.5",

@@ -90,6 +90,7 @@ fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCod
     }
     if tests == For::AllTests {
         python::TESTS.install();
+        python::MINISTACK.install();
     }
     let mut failed_checks = Vec::new();
     for (name, check) in checks {

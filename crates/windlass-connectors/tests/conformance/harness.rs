@@ -86,7 +86,17 @@ impl Db {
 
     #[cfg(feature = "dynamodb")]
     pub(crate) async fn dynamodb() -> Db {
-        let tables = windlass_testkit::Moto::shared().dynamodb();
+        Db::dynamodb_on(windlass_testkit::Moto::shared().dynamodb()).await
+    }
+
+    /// DynamoDB as another program implements it, which runs requests in parallel.
+    #[cfg(feature = "dynamodb")]
+    pub(crate) async fn ministack() -> Db {
+        Db::dynamodb_on(windlass_testkit::Ministack::shared().dynamodb()).await
+    }
+
+    #[cfg(feature = "dynamodb")]
+    async fn dynamodb_on(tables: windlass_testkit::Dynamodb) -> Db {
         let data = connect(&tables.url(), 4).await.unwrap();
         data.prepare().await.unwrap();
         Db { data, raw: Raw::Dynamodb(tables), _folder: None }

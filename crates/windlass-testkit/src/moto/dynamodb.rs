@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ask;
 
-/// A DynamoDB for one test: a region of the moto server, with its own tables.
+/// A DynamoDB for one test: a region of the server, with its own tables.
 #[derive(Clone, Debug)]
 pub struct Dynamodb {
     addr: SocketAddr,
@@ -37,7 +37,7 @@ pub(crate) fn call_at(addr: SocketAddr, region: &str, target: &str, request: &Va
 }
 
 impl Dynamodb {
-    pub(super) fn new(addr: SocketAddr, region: String) -> Self {
+    pub(crate) fn new(addr: SocketAddr, region: String) -> Self {
         Self { addr, region, schema: Arc::default() }
     }
 

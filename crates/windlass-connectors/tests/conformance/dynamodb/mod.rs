@@ -25,7 +25,17 @@ macro_rules! on_dynamodb {
                 crate::$topic::$test(crate::harness::Db::dynamodb().await).await;
             })+
         }
-    )+};
+    )+
+        /// The same against a second implementation.
+        mod ministack {
+            $(mod $topic {
+                $(#[tokio::test]
+                async fn $test() {
+                    crate::$topic::$test(crate::harness::Db::ministack().await).await;
+                })+
+            })+
+        }
+    };
 }
 
 on_dynamodb! {
