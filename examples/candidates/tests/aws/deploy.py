@@ -1,35 +1,99 @@
-"""Deploys the example at an endpoint that speaks AWS: data.yaml as it is, and the queues of template.yaml.
+"""Deploys the example at an endpoint that speaks AWS: data.yaml and template.yaml, whole.
 
-Prints the outputs of both as one JSON object. Functions, roles and triggers are not made there: the tests
-run the functions themselves.
+Prints one JSON object: the outputs of both, and as `Resources` the types of template.yaml's resources by logical name, as
+the endpoint lists them. The ledger's table is created as `windlass migrate` does, unless it exists. The tests run the
+functions themselves, so the trigger is created disabled. moto's CloudFormation leaves out alarms, so they are created
+from the template by their own API.
 """
 
+import io
 import json
 import os
 import pathlib
 import sys
+import zipfile
 
 import boto3
 from template import translated
 
 folder, name = pathlib.Path(sys.argv[1]), sys.argv[2]
-client = boto3.client("cloudformation", region_name=os.environ["AWS_REGION"])
+
+
+def at(service):
+    return boto3.client(service, region_name=os.environ["AWS_REGION"])
 
 
 def deploy(stack, text, parameters):
+    client = at("cloudformation")
     client.create_stack(
-        StackName=stack, TemplateBody=text,
+        StackName=stack, TemplateBody=text, Capabilities=["CAPABILITY_IAM"],
         Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
     )
-    [stack] = client.describe_stacks(StackName=stack)["Stacks"]
-    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
+    [created] = client.describe_stacks(StackName=stack)["Stacks"]
+    if created["StackStatus"] != "CREATE_COMPLETE":
+        raise SystemExit(f"{stack}: {created['StackStatus']}")
+    return {output["OutputKey"]: output["OutputValue"] for output in created["Outputs"]}
 
 
+def code(bucket):
+    """The place of an uploaded function. What it contains does not matter here."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("bootstrap", "")
+    at("s3").put_object(Bucket=bucket, Key="code.zip", Body=packed.getvalue())
+    return f"s3://{bucket}/code.zip"
+
+
+def ledger():
+    client = at("dynamodb")
+    try:
+        client.create_table(
+            TableName="windlass_ledger", BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "job", "KeyType": "HASH"}, {"AttributeName": "row", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("job", "row")],
+        )
+    except client.exceptions.ResourceInUseException:
+        pass
+
+
+def resolved(value, parameters, queues):
+    """The value of a property, where it refers to a parameter, a queue's name or the condition of the alarms' topic."""
+    match value:
+        case {"Ref": "AWS::NoValue"}:
+            return None
+        case {"Ref": name}:
+            return parameters[name]
+        case {"Fn::GetAtt": [queue, "QueueName"]}:
+            return queues[queue]
+        case {"Fn::If": ["HasAlarmTopic", _, otherwise]}:
+            return resolved(otherwise, parameters, queues)
+        case dict():
+            fields = {key: resolved(field, parameters, queues) for key, field in value.items()}
+            return {key: field for key, field in fields.items() if field is not None}
+        case list():
+            return [resolved(one, parameters, queues) for one in value]
+    return value
+
+
+def alarms(template, queues):
+    client = at("cloudwatch")
+    defaults = {key: parameter.get("Default") for key, parameter in template["Parameters"].items()}
+    for alarm, resource in template["Resources"].items():
+        # Resources with a condition belong to the indexer, which is not deployed here.
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and "Condition" not in resource:
+            properties = resolved(resource["Properties"], defaults, queues)
+            client.put_metric_alarm(AlarmName=f"{name}-{alarm}", **properties)
+    created = client.describe_alarms(AlarmNamePrefix=f"{name}-")["MetricAlarms"]
+    return {alarm["AlarmName"].removeprefix(f"{name}-"): "AWS::CloudWatch::Alarm" for alarm in created}
+
+
+ledger()
 outputs = deploy(f"{name}-data", (folder / "data.yaml").read_text(), {})
-template = translated((folder / "template.yaml").read_text(), outputs)
-template["Resources"] = {name: resource for name, resource in template["Resources"].items()
-                         if resource["Type"] == "AWS::SQS::Queue"}
-template["Outputs"] = {name: output for name, output in template["Outputs"].items()
-                       if output["Value"].get("Ref") in template["Resources"]}
-outputs |= deploy(name, json.dumps(template), outputs)
-print(json.dumps(outputs))
+parameters = outputs | {"ProcessingEnabled": "false"}
+template = translated((folder / "template.yaml").read_text(), parameters, code(outputs["OriginalsBucket"]))
+outputs |= deploy(name, json.dumps(template), parameters)
+listed = at("cloudformation").list_stack_resources(StackName=name)["StackResourceSummaries"]
+resources = {one["LogicalResourceId"]: one["ResourceType"] for one in listed if one["LogicalResourceId"]}
+queues = {one["LogicalResourceId"]: one["PhysicalResourceId"].split("/")[-1] for one in listed
+          if one["ResourceType"] == "AWS::SQS::Queue"}
+print(json.dumps(outputs | {"Resources": resources | alarms(template, queues)}))

@@ -74,7 +74,8 @@ async fn a_migration_adds_fields_and_candidates_without_an_original_become_dead_
     let found = dead_letters::list(&stack.dead, &which, 100).await.unwrap();
     assert_eq!(found.len(), MISSING);
     for letter in &found {
-        assert!(letter.receives >= 3, "{letter:?}");
+        assert_eq!(letter.attempts(), Some(3), "{letter:?}");
+        assert!(letter.error().is_some_and(|error| error.contains("original")), "{letter:?}");
         let body: Json = serde_json::from_str(&letter.body).unwrap();
         assert_eq!(body["type"], "MIGRATE_CANDIDATE", "{body}");
         assert_eq!(body.as_object().unwrap().len(), 2, "its type and an identifier: {body}");
@@ -111,4 +112,23 @@ async fn listed_candidates_are_processed_and_the_emergency_stop_prevents_it() {
     stack.start.set("PROCESSING_ENABLED", "true");
     stack.run(&all).await;
     assert_eq!(stack.candidates.versions(|_| true).await, [0, 57, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_job_is_announced_with_its_counts() {
+    let stack = Stack::with(40).await;
+    let job = stack.load(&json!({"jobType": "MIGRATE_CANDIDATES"}).to_string()).await;
+    let id = job["jobId"].as_str().unwrap();
+    stack.trigger.drain().await;
+    let events = stack.bus.others();
+    assert!(!events.is_empty());
+    let items = json!({"total": 40, "processed": 40 - MISSING, "skipped": 0, "dead": MISSING});
+    for event in &events {
+        assert_eq!(event["detail-type"], "BatchJobCompleted");
+        let detail = &event["detail"];
+        assert_eq!((&detail["jobId"], &detail["items"]), (&job["jobId"], &items), "{detail}");
+    }
+    let shown = stack.windlass(&format!("job {id} --queue {} --json", stack.work.url())).await.ok();
+    let shown: Json = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!((&shown["status"], &shown["items"]["dead"]), (&"COMPLETED".into(), &items["dead"]));
 }

@@ -28,6 +28,8 @@ pub(crate) struct Stack {
     pub(crate) work: Queue,
     /// The requests of *start* and of *process*.
     pub(crate) gateways: [Gateway; 2],
+    /// The types of the template's resources by logical name, as they were created.
+    pub(crate) resources: Json,
     environment: Vec<(String, String)>,
     /// The working folder of the functions.
     package: TempDir,
@@ -73,6 +75,9 @@ impl Stack {
         start.set("BATCH_JOB_QUEUE_URL", output("WorkQueueUrl"));
         start.set("EVENT_BUS_NAME", "candidates");
         start.set("PROCESSING_ENABLED", "true");
+        process.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
+        process.set("BATCH_JOB_QUEUE_URL", output("WorkQueueUrl"));
+        process.set("EVENT_BUS_NAME", "candidates");
 
         let search = SearchEngine::start().await;
         let index = env!("CARGO_BIN_EXE_candidates-index");
@@ -98,6 +103,7 @@ impl Stack {
             dead: Queue::open(&settings, output("DeadLetterQueueUrl")).await.unwrap(),
             work: Queue::open(&settings, output("WorkQueueUrl")).await.unwrap(),
             gateways,
+            resources: outputs["Resources"].clone(),
             environment,
             package,
         }

@@ -23,12 +23,12 @@ class NoManagedPolicies:
         return {}
 
 
-def translated(text, parameters):
+def translated(text, parameters, code=FOLDER_OF_CODE):
     template = yaml_parse(text)
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             # Code is uploaded before a template is translated.
-            resource["Properties"]["CodeUri"] = FOLDER_OF_CODE
+            resource["Properties"]["CodeUri"] = code
     return transform(template, parameters, NoManagedPolicies())
 
 

@@ -1,7 +1,7 @@
 //! The AWS template can be deployed, has the settings that the README states, and grants each function the permissions
 //! that it needs and no others.
 
-use crate::stack::{folder, python};
+use crate::stack::{Stack, folder, python};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
@@ -74,43 +74,47 @@ async fn the_queues_have_the_stated_retention_and_receive_limits() {
 #[tokio::test]
 async fn the_functions_have_the_stated_settings_and_triggers() {
     let resources = resources().await;
-    let start = &resources["StartBatchJobFunction"];
+    let start = &resources["StartBatchJobHandler"];
     let runs = json!({"Runtime": "provided.al2023", "Handler": "bootstrap"});
     has(start, runs.clone());
     has(start, json!({"Timeout": 900, "Role": {"Fn::GetAtt": ["StartRole", "Arn"]}}));
     let variables = &start["Properties"]["Environment"]["Variables"];
     for (name, value) in [
         ("BATCH_JOB_QUEUE_URL", "BatchJobWorkQueue"),
-        ("EVENT_BUS_NAME", "BatchJobBus"),
         ("PROCESSING_ENABLED", "LoadingEnabled"),
         ("NVI_TABLE_NAME", "NviTable"),
     ] {
         assert_eq!(variables[name], json!({"Ref": value}), "{variables:#}");
     }
+    let bus = json!({"Fn::GetAtt": ["BatchJobBus", "Name"]});
+    assert_eq!(variables["EVENT_BUS_NAME"], bus);
     // It invokes itself through the bus.
     let pattern = json!({"source": ["windlass"], "detail-type": ["StartBatchJob"]});
-    let rule = &resources["StartBatchJobFunctionItselfAndOthers"];
-    has(rule, json!({"EventBusName": {"Ref": "BatchJobBus"}, "EventPattern": pattern}));
-    let target = json!({"Fn::GetAtt": ["StartBatchJobFunction", "Arn"]});
+    let rule = &resources["StartBatchJobHandlerItselfAndOthers"];
+    has(rule, json!({"EventBusName": bus, "EventPattern": pattern}));
+    let target = json!({"Fn::GetAtt": ["StartBatchJobHandler", "Arn"]});
     assert_eq!(rule["Properties"]["Targets"][0]["Arn"], target);
-    let permission = &resources["StartBatchJobFunctionItselfAndOthersPermission"];
-    let by_rule = json!({"Fn::GetAtt": ["StartBatchJobFunctionItselfAndOthers", "Arn"]});
+    let permission = &resources["StartBatchJobHandlerItselfAndOthersPermission"];
+    let by_rule = json!({"Fn::GetAtt": ["StartBatchJobHandlerItselfAndOthers", "Arn"]});
     let by = json!({"Principal": "events.amazonaws.com", "SourceArn": by_rule});
     has(permission, by);
-    let failed = &resources["StartBatchJobFunctionEventInvokeConfig"]["Properties"];
+    let failed = &resources["StartBatchJobHandlerEventInvokeConfig"]["Properties"];
     let failures = json!({"Fn::GetAtt": ["StartFailures", "Arn"]});
     assert_eq!(failed["DestinationConfig"]["OnFailure"]["Destination"], failures);
 
-    let process = &resources["ProcessBatchJobFunction"];
+    let process = &resources["ProcessBatchJobHandler"];
     has(process, runs);
     has(process, json!({"Timeout": 60, "Role": {"Fn::GetAtt": ["ProcessRole", "Arn"]}}));
     let originals = json!({"Fn::Sub": "s3://${OriginalsBucket}/${OriginalsPrefix}"});
-    assert_eq!(process["Properties"]["Environment"]["Variables"]["ORIGINALS"], originals);
+    let variables = &process["Properties"]["Environment"]["Variables"];
+    assert_eq!(variables["ORIGINALS"], originals);
+    assert_eq!(variables["BATCH_JOB_QUEUE_URL"], json!({"Ref": "BatchJobWorkQueue"}));
+    assert_eq!(variables["EVENT_BUS_NAME"], bus);
     let trigger = json!({"EventSourceArn": {"Fn::GetAtt": ["BatchJobWorkQueue", "Arn"]},
         "BatchSize": {"Ref": "BatchSize"}, "MaximumBatchingWindowInSeconds": 0,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": {"Ref": "MaximumConcurrency"}}});
-    has(&resources["ProcessBatchJobFunctionMessages"], trigger);
+    has(&resources["ProcessBatchJobHandlerSQSEvent"], trigger);
 
     let index = &resources["IndexCandidatesHandler"];
     let url = &index["Properties"]["Environment"]["Variables"]["SEARCH_URL"];
@@ -134,8 +138,11 @@ async fn each_function_has_the_permissions_it_needs_and_no_others() {
     let table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/";
     let start = [
         format!("dynamodb:DescribeTable {table}${{NviTable}}"),
+        format!("dynamodb:GetItem {table}windlass_ledger"),
+        format!("dynamodb:PutItem {table}windlass_ledger"),
         format!("dynamodb:Query {table}${{NviTable}}/index/${{NviYearIndex}}"),
         format!("dynamodb:Scan {table}${{NviTable}}"),
+        format!("dynamodb:UpdateItem {table}windlass_ledger"),
         "events:PutEvents BatchJobBus".to_owned(),
         "logs:CreateLogStream StartLog".to_owned(),
         "logs:PutLogEvents StartLog".to_owned(),
@@ -145,15 +152,23 @@ async fn each_function_has_the_permissions_it_needs_and_no_others() {
     assert_eq!(permissions(&resources["StartRole"]), start);
     let process = [
         format!("dynamodb:BatchGetItem {table}${{NviTable}}"),
+        format!("dynamodb:BatchGetItem {table}windlass_ledger"),
+        format!("dynamodb:ConditionCheckItem {table}${{NviTable}}"),
         format!("dynamodb:DescribeTable {table}${{NviTable}}"),
+        format!("dynamodb:GetItem {table}windlass_ledger"),
+        format!("dynamodb:PutItem {table}windlass_ledger"),
         format!("dynamodb:UpdateItem {table}${{NviTable}}"),
+        format!("dynamodb:UpdateItem {table}windlass_ledger"),
+        "events:PutEvents BatchJobBus".to_owned(),
         "logs:CreateLogStream ProcessLog".to_owned(),
         "logs:PutLogEvents ProcessLog".to_owned(),
         "s3:GetObject arn:${AWS::Partition}:s3:::${OriginalsBucket}/${OriginalsPrefix}*".to_owned(),
         "s3:ListBucket arn:${AWS::Partition}:s3:::${OriginalsBucket}".to_owned(),
         "sqs:DeleteMessage BatchJobWorkQueue".to_owned(),
         "sqs:GetQueueAttributes BatchJobWorkQueue".to_owned(),
+        "sqs:GetQueueUrl BatchJobDLQ".to_owned(),
         "sqs:ReceiveMessage BatchJobWorkQueue".to_owned(),
+        "sqs:SendMessage BatchJobDLQ".to_owned(),
     ];
     assert_eq!(permissions(&resources["ProcessRole"]), process);
     let stream = format!("{table}${{NviTable}}/stream/${{NviStreamLabel}}");
@@ -218,5 +233,46 @@ async fn queue_depth_message_age_and_dead_letters_have_alarms() {
                 "Dimensions": [{"Name": "QueueName", "Value": name}],
                 "ComparisonOperator": "GreaterThanThreshold", "AlarmActions": told}),
         );
+    }
+}
+
+#[tokio::test]
+async fn work_that_waits_while_none_is_done_has_an_alarm() {
+    let resources = resources().await;
+    let alarm = &resources["RateAlarm"];
+    has(
+        alarm,
+        json!({"EvaluationPeriods": 3, "Threshold": 0, "ComparisonOperator": "GreaterThanThreshold"}),
+    );
+    let metrics = alarm["Properties"]["Metrics"].as_array().unwrap();
+    let queue =
+        json!([{"Name": "QueueName", "Value": {"Fn::GetAtt": ["BatchJobWorkQueue", "QueueName"]}}]);
+    for (metric, name, of) in [
+        (&metrics[0], "ApproximateNumberOfMessagesVisible", "Minimum"),
+        (&metrics[1], "NumberOfMessagesDeleted", "Sum"),
+    ] {
+        let stat = &metric["MetricStat"];
+        assert_eq!((&stat["Metric"]["MetricName"], &stat["Stat"]), (&json!(name), &json!(of)));
+        assert_eq!((&stat["Metric"]["Dimensions"], &stat["Period"]), (&queue, &json!(300)));
+    }
+    let stalled = "IF(waiting > 0 AND FILL(deleted, 0) == 0, 1, 0)";
+    assert_eq!(metrics[2]["Expression"], stalled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_whole_template_is_created_under_the_documented_names() {
+    let stack = Stack::with(1).await;
+    let created = stack.resources.as_object().unwrap();
+    let resources = resources().await;
+    for (name, resource) in resources.as_object().unwrap() {
+        // moto knows it only by its own API. Resources with a condition belong to the indexer, which is optional.
+        if resource["Type"] != "AWS::Lambda::EventInvokeConfig" && resource["Condition"].is_null() {
+            assert_eq!(created.get(name), Some(&resource["Type"]), "{name}: {created:#?}");
+        }
+    }
+    for name in
+        ["BatchJobWorkQueue", "BatchJobDLQ", "StartBatchJobHandler", "ProcessBatchJobHandler"]
+    {
+        assert!(created.contains_key(name), "{name}: {created:#?}");
     }
 }
