@@ -27,22 +27,24 @@ pub(super) fn qualify(dialect: Dialect, scope: &Scope, condition: &str, alias: &
     let mut inserts = Vec::new();
     for (n, TokenWithSpan { token, span }) in tokens.0.iter().enumerate() {
         subquery = subquery.filter(|(end, _)| n < *end);
+        let names_inner_table = subquery.is_some_and(|(_, reads_source)| reads_source);
+        let is_outside = subquery.is_none();
         match token {
             Token::LParen if subquery.is_none() && tokens.is_keyword(n + 1, &SUBQUERY) => {
                 let end = tokens.closing(n);
                 let reads_source = (n..end).any(|n| tokens.is_relation(n, scope));
                 subquery = Some((end, reads_source));
             }
-            Token::Word(word) if tokens.is_qualifier(n) && is_table(scope, word) => {
-                if !subquery.is_some_and(|(_, reads_source)| reads_source) {
-                    let start = tokens.first_part(n).map_or(span.start, |first| first.span.start);
-                    inserts.push((start, Some(span.end), alias.to_owned()));
-                }
+            Token::Word(word)
+                if !names_inner_table && tokens.is_qualifier(n) && is_table(scope, word) =>
+            {
+                let start = tokens.first_part(n).map_or(span.start, |first| first.span.start);
+                inserts.push((start, Some(span.end), alias.to_owned()));
             }
-            Token::Word(word) if subquery.is_none() && is_column(dialect, scope, word) => {
-                if tokens.is_expression(n) {
-                    inserts.push((span.start, None, format!("{alias}.")));
-                }
+            Token::Word(word)
+                if is_outside && is_column(dialect, scope, word) && tokens.is_expression(n) =>
+            {
+                inserts.push((span.start, None, format!("{alias}.")));
             }
             _ => {}
         }

@@ -157,10 +157,10 @@ async fn an_empty_list_of_items_makes_no_job(db: Db) {
     assert_eq!(rows(&db).await, 2);
     let door = Memory::default();
     assert_eq!(db.data.outbox().relay(&door).await.unwrap().submitted, 2);
+    assert_eq!(rows(&db).await, 0);
     let given = door.given.lock().unwrap();
     let lists = given.iter().map(|given| serde_json::from_str::<Json>(&given.request).unwrap());
     assert!(lists.into_iter().all(|request| request["items"] == json!([])));
-    assert_eq!(rows(&db).await, 0);
 }
 
 /// Asserts that plain SQL returns no id for this request.
