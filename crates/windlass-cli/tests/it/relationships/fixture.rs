@@ -89,6 +89,39 @@ impl RelationshipsFixture {
         self.sandbox.spawn("worker")
     }
 
+    /// Analyses `many.py`, which has these functions, and works it until `committed` relationships are
+    /// stored. Then kills the worker, whose program waits at the function `held`.
+    pub(crate) async fn kill_worker(
+        &self,
+        functions: &str,
+        held: &str,
+        commit: i64,
+        committed: i64,
+    ) {
+        self.sandbox.write("many.py", functions);
+        let config = self.sandbox.read("windlass.toml").replace(
+            "chunk.commit = 100",
+            &format!(
+                "chunk.commit = {commit}\nchunk.lease = \"1s\"\nthroughput = {{ concurrency = 1 }}"
+            ),
+        );
+        self.sandbox.write("windlass.toml", &config);
+        let wait =
+            format!("    while point[\"name\"] == \"{held}\" and os.path.exists(\"hold\"): pass\n");
+        let parse = "    tree = ast.parse";
+        let resolve = self.sandbox.read("resolve.py").replace(parse, &(wait + parse));
+        self.sandbox.write("resolve.py", &resolve);
+        self.sandbox.write("hold", "");
+        self.analyse("many.py").await.ok();
+        let worker = self.worker();
+        let resolved = "SELECT count(*) FROM relationships";
+        let is_committed = async || self.number(resolved).await == committed;
+        eventually("the batches before the function are committed", is_committed).await;
+        worker.kill9();
+        worker.wait().await;
+        std::fs::remove_file(self.sandbox.path("hold")).unwrap();
+    }
+
     /// The job of a file, from the application's table.
     pub(crate) async fn job_of(&self, file: &str) -> String {
         let sql = format!("SELECT job FROM files WHERE id = '{file}'");

@@ -1,6 +1,6 @@
 //! A dead letter that cannot be written is reported and not lost.
 
-use crate::common::{Data, eventually};
+use crate::common::Data;
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 
 #[tokio::test]
@@ -70,28 +70,10 @@ async fn a_worker_that_is_killed_behind_a_refused_letter_loses_and_repeats_nothi
         let mut functions: String =
             (0..30).map(|n| format!("def f{n:02}():\n    g{n}()\n")).collect();
         functions = functions.replace("    g3()", "    HANDLERS[3]()");
-        fixture.sandbox.write("many.py", &functions);
-        let config = fixture.sandbox.read("windlass.toml").replace(
-            "chunk.commit = 100",
-            "chunk.commit = 10\nchunk.lease = \"1s\"\nthroughput = { concurrency = 1 }",
-        );
-        fixture.sandbox.write("windlass.toml", &config.replace("attempts = 3", "attempts = 1"));
-        // The program stops at one point while a file of that name exists.
-        let resolve = fixture.sandbox.read("resolve.py").replace(
-            "    tree = ast.parse",
-            "    while point[\"name\"] == \"f15\" and os.path.exists(\"hold\"): pass\n    tree = ast.parse",
-        );
-        fixture.sandbox.write("resolve.py", &resolve);
-        fixture.sandbox.write("hold", "");
-        fixture.analyse("many.py").await.ok();
-        let worker = fixture.worker();
+        let config = fixture.sandbox.read("windlass.toml").replace("attempts = 3", "attempts = 1");
+        fixture.sandbox.write("windlass.toml", &config);
+        fixture.kill_worker(&functions, "f15", 10, 9).await;
         let resolved = "SELECT count(*) FROM relationships";
-        eventually("the first batch is committed", async || fixture.number(resolved).await == 9)
-            .await;
-        worker.kill9();
-        worker.wait().await;
-
-        std::fs::remove_file(fixture.sandbox.path("hold")).unwrap();
         let _next = fixture.worker();
         let id = fixture.job_of("many.py").await;
         let job = fixture.ended(&id).await;
