@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 
 use crate::account::Account;
 use crate::folder::Folder;
@@ -119,17 +120,42 @@ const SERVER: &str = include_str!("moto/server.py");
 
 /// Sends an unsigned request and returns the whole answer.
 pub(crate) fn ask(addr: SocketAddr, method: &str, path: &str, body: &str) -> String {
+    ask_with(addr, method, path, "Content-Type: text/plain\r\n", body)
+}
+
+/// Sends a request with these header lines and returns the whole answer.
+fn ask_with(addr: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
     let length = body.len();
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\
-         Content-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{body}"
+         {headers}Content-Length: {length}\r\n\r\n{body}"
     )
     .expect("failed to send a request to moto");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("failed to read moto's answer");
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Sends a request to a service in a region, with further header lines, and returns the answer's JSON.
+pub(crate) fn call_service(
+    addr: SocketAddr,
+    (service, region): (&str, &str),
+    (method, path): (&str, &str),
+    headers: &str,
+    request: &Value,
+) -> Value {
+    let body = request.to_string();
+    let headers = format!(
+        "Authorization: AWS4-HMAC-SHA256 Credential=windlass/20260101/{region}/{service}/aws4_request\r\n\
+         {headers}"
+    );
+    let answer = ask_with(addr, method, path, &headers, &body);
+    let (head, json) = answer.split_once("\r\n\r\n").expect("an answer has a body");
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    assert!(status.starts_with('2'), "{method} {path} {headers}{request}: {answer}");
+    serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {answer}"))
 }
 
 /// Reads the log, because another process could be listening on the port.

@@ -25,6 +25,16 @@ struct Shared {
     concurrency: Semaphore,
     idle: Mutex<Vec<Environment>>,
     busy: Mutex<Vec<u32>>,
+    invocations: Mutex<Vec<Invocation>>,
+}
+
+/// What is known of an invocation when it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    /// The records of its event.
+    pub records: usize,
+    /// The invocations that run at this moment, with this one.
+    pub at_once: usize,
 }
 
 /// A process of the function and the runtime API that it polls.
@@ -76,6 +86,7 @@ impl Function {
             concurrency: Semaphore::new(concurrency),
             idle: Mutex::default(),
             busy: Mutex::default(),
+            invocations: Mutex::default(),
         };
         Function { shared: Arc::new(shared) }
     }
@@ -90,7 +101,7 @@ impl Function {
             None => self.start().await,
         };
         let id = environment.process.id();
-        shared.busy.lock().expect("the lock is poisoned").push(id);
+        self.begin(id, &event);
         let answer = environment.invoke(event, shared.time).await;
         shared.busy.lock().expect("the lock is poisoned").retain(|busy| *busy != id);
         let is_current = environment.changes == shared.changes.load(Ordering::SeqCst);
@@ -114,10 +125,23 @@ impl Function {
         self.shared.busy.lock().expect("the lock is poisoned").clone()
     }
 
+    /// All invocations so far, in the order in which they began.
+    pub fn invocations(&self) -> Vec<Invocation> {
+        self.shared.invocations.lock().expect("the lock is poisoned").clone()
+    }
+
     /// The logs of the idle processes.
     pub fn log(&self) -> String {
         let idle = self.shared.idle.lock().expect("the lock is poisoned");
         idle.iter().map(|environment| environment.process.stderr()).collect()
+    }
+
+    fn begin(&self, process: u32, event: &Json) {
+        let mut busy = self.shared.busy.lock().expect("the lock is poisoned");
+        busy.push(process);
+        let records = event["Records"].as_array().map_or(0, Vec::len);
+        let invocation = Invocation { records, at_once: busy.len() };
+        self.shared.invocations.lock().expect("the lock is poisoned").push(invocation);
     }
 
     async fn start(&self) -> Environment {

@@ -4,13 +4,19 @@
 //! On AWS a failed message becomes visible again after its visibility timeout. Here it does at once, so that
 //! tests need not wait. Everything else is done by moto, including the dead-letter queue.
 
+use std::time::Duration;
+
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName, QueueAttributeName,
 };
 use serde_json::{Value as Json, json};
+use tokio::task::JoinSet;
 
-use super::Function;
+use super::{DeployedTrigger, Function};
+
+/// The time between two looks at an empty queue, or at the settings while no more invocations are allowed.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A mapping of a queue to a function.
 #[derive(Clone)]
@@ -22,6 +28,8 @@ pub struct EventSourceMapping {
     pub batch_size: i32,
     /// Concurrent invocations.
     pub concurrency: usize,
+    /// Takes both settings from a deployed trigger instead, before each batch.
+    pub deployed: Option<DeployedTrigger>,
     /// Delivers every n-th batch a second time after success. Zero means never.
     pub repeat_every: usize,
 }
@@ -36,18 +44,41 @@ impl EventSourceMapping {
             function,
             batch_size: 10,
             concurrency: 1,
+            deployed: None,
             repeat_every: 0,
         }
     }
 
     /// Polls until the queue has neither visible messages nor messages in flight.
     pub async fn drain(&self) {
-        let pollers = (0..self.concurrency).map(|number| {
-            let mapping = self.clone();
-            tokio::spawn(async move { mapping.poll(number).await })
-        });
-        for poller in pollers.collect::<Vec<_>>() {
-            poller.await.expect("a poller panicked");
+        let mut running = JoinSet::new();
+        let mut batches = 0;
+        loop {
+            while let Some(ended) = running.try_join_next() {
+                ended.expect("an invocation panicked");
+            }
+            let (batch_size, concurrency) = self.settings();
+            if running.len() < concurrency {
+                let messages = self.receive(batch_size).await;
+                if !messages.is_empty() {
+                    batches += 1;
+                    let mapping = self.clone();
+                    running.spawn(async move { mapping.deliver(&messages, batches).await });
+                    continue;
+                }
+            }
+            if running.is_empty() && self.depth().await == 0 {
+                return;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Messages per invocation, and concurrent invocations.
+    fn settings(&self) -> (i32, usize) {
+        match &self.deployed {
+            Some(trigger) => trigger.settings(),
+            None => (self.batch_size, self.concurrency),
         }
     }
 
@@ -56,30 +87,17 @@ impl EventSourceMapping {
         depth(&self.client, &self.url).await
     }
 
-    async fn poll(&self, number: usize) {
-        let mut batches = number;
-        loop {
-            let received = self
-                .client
-                .receive_message()
-                .queue_url(&self.url)
-                .max_number_of_messages(self.batch_size)
-                .message_system_attribute_names(MessageSystemAttributeName::All)
-                .message_attribute_names("All")
-                .send()
-                .await
-                .expect("failed to receive messages");
-            let messages = received.messages.unwrap_or_default();
-            if messages.is_empty() {
-                if self.depth().await == 0 {
-                    return;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                continue;
-            }
-            batches += 1;
-            self.deliver(&messages, batches).await;
-        }
+    async fn receive(&self, batch_size: i32) -> Vec<Message> {
+        let received = self
+            .client
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(batch_size)
+            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .message_attribute_names("All")
+            .send()
+            .await;
+        received.expect("failed to receive messages").messages.unwrap_or_default()
     }
 
     async fn deliver(&self, messages: &[Message], batches: usize) {

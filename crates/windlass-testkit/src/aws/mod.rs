@@ -10,10 +10,12 @@ mod mapping;
 mod runtime;
 mod search;
 mod stream;
+mod trigger;
 
 pub use bus::EventBus;
-pub use function::{Failure, Function};
+pub use function::{Failure, Function, Invocation};
 pub use gateway::{Gateway, Moment};
 pub use mapping::EventSourceMapping;
 pub use search::SearchEngine;
 pub use stream::StreamMapping;
+pub use trigger::DeployedTrigger;

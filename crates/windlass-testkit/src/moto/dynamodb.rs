@@ -1,12 +1,11 @@
 //! A DynamoDB for one test, with requests to it and injected errors.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::ask;
+use super::{ask, call_service};
 
 /// A DynamoDB for one test: a region of the server, with its own tables.
 #[derive(Clone, Debug)]
@@ -19,21 +18,8 @@ pub struct Dynamodb {
 
 /// Sends a request of DynamoDB or its streams, and returns the answer.
 pub(crate) fn call_at(addr: SocketAddr, region: &str, target: &str, request: &Value) -> Value {
-    let body = request.to_string();
-    let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
-    let length = body.len();
-    write!(
-        stream,
-        "POST / HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\nX-Amz-Target: {target}\r\n\
-         Authorization: AWS4-HMAC-SHA256 Credential=windlass/20260101/{region}/dynamodb/aws4_request\r\n\
-         Content-Type: application/x-amz-json-1.0\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .expect("failed to send a request to moto");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("failed to read moto's answer");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a body");
-    assert!(head.contains(" 200 "), "{target} {request}: {answer}");
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let headers = format!("X-Amz-Target: {target}\r\nContent-Type: application/x-amz-json-1.0\r\n");
+    call_service(addr, ("dynamodb", region), ("POST", "/"), &headers, request)
 }
 
 impl Dynamodb {

@@ -89,7 +89,7 @@ def alarms(template, queues):
 
 ledger()
 outputs = deploy(f"{name}-data", (folder / "data.yaml").read_text(), {})
-parameters = outputs | {"ProcessingEnabled": "false"}
+parameters = outputs | {"ProcessingEnabled": "false", "MaximumConcurrency": "2"}
 template = translated((folder / "template.yaml").read_text(), parameters, code(outputs["OriginalsBucket"]))
 outputs |= deploy(name, json.dumps(template), parameters)
 listed = at("cloudformation").list_stack_resources(StackName=name)["StackResourceSummaries"]

@@ -15,4 +15,5 @@ mod record_types;
 mod stack;
 mod table;
 mod template;
+mod throughput;
 mod writer;

@@ -10,13 +10,14 @@ use tempfile::TempDir;
 use windlass_aws::{DETAIL_TYPE, Queue, SOURCE};
 use windlass_drivers::dynamodb::{SdkConfig, settings};
 use windlass_testkit::aws::{
-    EventBus, EventSourceMapping, Function, Gateway, SearchEngine, StreamMapping,
+    DeployedTrigger, EventBus, EventSourceMapping, Function, Gateway, SearchEngine, StreamMapping,
 };
 use windlass_testkit::{Moto, Output, Running, Windlass, built_program, python_program};
 
 /// The example with its own tables and queues.
 pub(crate) struct Stack {
     pub(crate) start: Function,
+    pub(crate) process: Function,
     pub(crate) bus: EventBus,
     pub(crate) trigger: EventSourceMapping,
     /// The stream of the table, which invokes the function that indexes candidates.
@@ -69,7 +70,7 @@ impl Stack {
             function
         };
         let start = function("windlass-start", &gateways[0], 900, 4);
-        let process = function("windlass-process", &gateways[1], 60, 2);
+        let process = function("windlass-process", &gateways[1], 60, 10);
         let bus = EventBus::start(start.clone(), SOURCE, DETAIL_TYPE).await;
         start.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
         start.set("BATCH_JOB_QUEUE_URL", output("WorkQueueUrl"));
@@ -87,13 +88,15 @@ impl Stack {
 
         let settings = at(moto).await;
         let queues = aws_sdk_sqs::Client::new(&settings);
-        let mut trigger = EventSourceMapping::new(queues, output("WorkQueueUrl"), process);
-        (trigger.batch_size, trigger.concurrency) = (5, 2);
+        let mut trigger = EventSourceMapping::new(queues, output("WorkQueueUrl"), process.clone());
+        let [mapping, name] = ["Trigger", "ProcessFunction"].map(output);
+        trigger.deployed = Some(DeployedTrigger::new(moto.addr(), "us-east-1", mapping, name));
         // The changes after the candidates are generated.
         generate(&environment, &format!("--candidates {candidates} --missing {MISSING}")).await;
         let indexer = StreamMapping::new(moto.addr(), "us-east-1", output("NviTable"), index);
         Stack {
             start,
+            process,
             bus,
             trigger,
             indexer,
