@@ -32,6 +32,7 @@ type Act = Box<dyn FnOnce() + Send>;
 struct State {
     moto: SocketAddr,
     counts: Mutex<BTreeMap<String, usize>>,
+    denied: Mutex<Vec<String>>,
     /// Operation, moment, number of requests to let pass first, and the action.
     acts: Mutex<Vec<(String, Moment, usize, Act)>>,
 }
@@ -39,8 +40,12 @@ struct State {
 impl Gateway {
     /// A gateway to moto.
     pub async fn start(moto: SocketAddr) -> Gateway {
-        let state = State { moto, counts: Mutex::default(), acts: Mutex::default() };
-        let state = Arc::new(state);
+        let state = Arc::new(State {
+            moto,
+            counts: Mutex::default(),
+            denied: Mutex::default(),
+            acts: Mutex::default(),
+        });
         let shared = state.clone();
         let served = serve(move |parts, body| {
             let state = shared.clone();
@@ -64,6 +69,11 @@ impl Gateway {
     /// The number of requests per operation.
     pub fn counts(&self) -> BTreeMap<String, usize> {
         self.state.counts.lock().expect("the lock is poisoned").clone()
+    }
+
+    /// The answers since the last call that denied access, each after its request's method and path.
+    pub fn take_denied(&self) -> Vec<String> {
+        std::mem::take(&mut *self.state.denied.lock().expect("the lock is poisoned"))
     }
 
     /// Runs an action at one request of an operation, after letting `after` requests pass.
@@ -127,6 +137,12 @@ impl State {
         let head = String::from_utf8_lossy(&answer[..end]).into_owned();
         let mut lines = head.split("\r\n");
         let status = lines.next().and_then(|line| line.split(' ').nth(1)).expect("a status");
+        let body = answer.split_off(end + 4);
+        let text = String::from_utf8_lossy(&body);
+        if !status.starts_with('2') && text.contains("AccessDenied") {
+            let denied = format!("{} {} {text}", parts.method, parts.uri);
+            self.denied.lock().expect("the lock is poisoned").push(denied);
+        }
         let mut response = Response::builder().status(status);
         for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
             let ours = ["connection", "content-length", "transfer-encoding"];
@@ -134,8 +150,6 @@ impl State {
                 response = response.header(name, value);
             }
         }
-        Ok(response
-            .body(Body::from(answer.split_off(end + 4)))
-            .expect("failed to build a response"))
+        Ok(response.body(Body::from(body)).expect("failed to build a response"))
     }
 }

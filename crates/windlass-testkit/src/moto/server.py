@@ -11,6 +11,9 @@
   deletion and loses concurrent changes.
 - Queues may hold thousands of messages. moto counts all of them, with two clock calls each, for every message that
   it sends or receives.
+- Requests with the credentials of an assumed role need its permissions. moto checks all requests or none, by their own
+  names and for DynamoDB without the resource. Here a request of DynamoDB or SQS needs the actions that AWS documents,
+  on each table, index or queue that it names: a transaction those of its parts, a batch of messages that of one.
 """
 
 import collections
@@ -19,12 +22,18 @@ import json
 import threading
 import time
 
+import moto.core.authorization as authorization
 import moto.dynamodb.models as models
 import moto.server
+import moto.settings
 import moto.sqs.models as queues
+from moto.core.exceptions import JsonRESTError
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
+from moto.iam.access_control import IAMRequest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.sts.models import sts_backends
+from moto.utilities.utils import get_partition
 
 lock = threading.Lock()
 faults = []
@@ -120,6 +129,67 @@ def wait_for_messages(self, timeout):
 
 waiting = queues.Queue.wait_for_messages
 queues.Queue.wait_for_messages = wait_for_messages
+
+
+class Settings:
+    """Replaces the module `settings` where moto decides whether to check permissions."""
+
+    @property
+    def INITIAL_NO_AUTH_ACTION_COUNT(self):
+        return 0 if getattr(by_role, "now", False) else moto.settings.INITIAL_NO_AUTH_ACTION_COUNT
+
+
+def authorize(self, kind, resource="*"):
+    key = self.headers.get("Authorization", "").partition("Credential=")[2].split("/")[0]
+    roles = sts_backends[self.current_account][get_partition(self.region)]
+    by_role.now = roles.get_assumed_role_from_access_key(key) is not None
+    try:
+        authorizing(self, kind, resource)
+    finally:
+        by_role.now = False
+
+
+def needed(service, action, request, arn):
+    """The permissions that a request needs: pairs of an action and a resource."""
+    if service == "sqs":
+        name = request.get("QueueName") or request["QueueUrl"].split("/")[-1]
+        return [(action.removesuffix("Batch"), arn + name)]
+    if "TransactItems" in request:
+        parts = [part for item in request["TransactItems"] for part in item.items()]
+        names = {"ConditionCheck": "ConditionCheckItem", "Get": "GetItem", "Put": "PutItem", "Update": "UpdateItem",
+                 "Delete": "DeleteItem"}
+        return [(names[kind], f"{arn}table/{part['TableName']}") for kind, part in parts]
+    if "RequestItems" in request:
+        return [(action, f"{arn}table/{table}") for table in request["RequestItems"]]
+    index = f"/index/{request['IndexName']}" if "IndexName" in request else ""
+    return [(action, f"{arn}table/{request['TableName']}{index}")]
+
+
+def check_each(self, resource):
+    service, action = self._action.split(":")
+    if service not in ("dynamodb", "sqs"):
+        return check(self, resource)
+    arn = f"arn:{get_partition(self._region)}:{service}:{self._region}:{self.account_id}:"
+    for action, resource in needed(service, action, json.loads(self._body), arn):
+        self._action, self.resource = f"{service}:{action}", resource
+        check(self, resource)
+
+
+def deny(self):
+    who = self._access_key.arn
+    raise JsonRESTError(
+        "AccessDeniedException",
+        f"User: {who} is not authorized to perform: {self._action} on resource: {getattr(self, 'resource', '*')}",
+    )
+
+
+by_role = threading.local()
+authorization.settings = Settings()
+authorizing = authorization.ActionAuthenticatorMixin._authenticate_and_authorize_action
+authorization.ActionAuthenticatorMixin._authenticate_and_authorize_action = authorize
+check = IAMRequest.check_action_permitted
+IAMRequest.check_action_permitted = check_each
+IAMRequest._raise_access_denied = deny
 
 
 class Server(DomainDispatcherApplication):

@@ -1,11 +1,12 @@
 """Deploys the example at an endpoint that speaks AWS: data.yaml and template.yaml, whole.
 
-Prints one JSON object: the outputs of both, and as `Resources` the types of template.yaml's resources by logical name, as
-the endpoint lists them. The ledger's table is created as `windlass migrate` does, unless it exists. The tests run the
+Prints one JSON object: the outputs of both, as `Resources` the types of template.yaml's resources by logical name, as
+the endpoint lists them, and as `Roles` the roles of the functions with their policies and temporary credentials. The ledger's table is created as `windlass migrate` does, unless it exists. The tests run the
 functions themselves, so the trigger is created disabled. moto's CloudFormation leaves out alarms, so they are created
 from the template by their own API.
 """
 
+import ast
 import io
 import json
 import os
@@ -87,6 +88,24 @@ def alarms(template, queues):
     return {alarm["AlarmName"].removeprefix(f"{name}-"): "AWS::CloudWatch::Alarm" for alarm in created}
 
 
+def role(name):
+    client = at("iam")
+    [policy] = client.list_role_policies(RoleName=name)["PolicyNames"]
+    # moto's CloudFormation keeps a policy as a Python expression, which its check of permissions cannot read.
+    document = ast.literal_eval(client.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"])
+    client.put_role_policy(RoleName=name, PolicyName=policy, PolicyDocument=json.dumps(document))
+    arn = client.get_role(RoleName=name)["Role"]["Arn"]
+    credentials = at("sts").assume_role(RoleArn=arn, RoleSessionName="function")["Credentials"]
+    return {
+        "Name": name, "Policy": policy, "Document": document,
+        "Environment": {
+            "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": credentials["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": credentials["SessionToken"],
+        },
+    }
+
+
 ledger()
 outputs = deploy(f"{name}-data", (folder / "data.yaml").read_text(), {})
 parameters = outputs | {"ProcessingEnabled": "false", "MaximumConcurrency": "2"}
@@ -96,4 +115,6 @@ listed = at("cloudformation").list_stack_resources(StackName=name)["StackResourc
 resources = {one["LogicalResourceId"]: one["ResourceType"] for one in listed if one["LogicalResourceId"]}
 queues = {one["LogicalResourceId"]: one["PhysicalResourceId"].split("/")[-1] for one in listed
           if one["ResourceType"] == "AWS::SQS::Queue"}
-print(json.dumps(outputs | {"Resources": resources | alarms(template, queues)}))
+roles = {one["LogicalResourceId"]: role(one["PhysicalResourceId"]) for one in listed
+         if one["ResourceType"] == "AWS::IAM::Role"}
+print(json.dumps(outputs | {"Resources": resources | alarms(template, queues), "Roles": roles}))

@@ -31,6 +31,8 @@ pub(crate) struct Stack {
     pub(crate) gateways: [Gateway; 2],
     /// The types of the template's resources by logical name, as they were created.
     pub(crate) resources: Json,
+    /// The roles that the functions run with: `Name`, and its policy, `Policy` and `Document`.
+    pub(crate) roles: Json,
     environment: Vec<(String, String)>,
     /// The working folder of the functions.
     package: TempDir,
@@ -62,15 +64,19 @@ impl Stack {
         let handler = package.path().join("candidates-migrate");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_candidates-migrate"), handler).unwrap();
         let gateways = [Gateway::start(moto.addr()).await, Gateway::start(moto.addr()).await];
-        let function = |name: &str, gateway: &Gateway, time, concurrency| {
+        let function = |name: &str, role: &str, gateway: &Gateway, time, concurrency| {
             let binary = built_program("windlass-aws", name);
             let time = Duration::from_secs(time);
             let function = Function::new(binary, package.path(), &environment, time, concurrency);
             function.set("AWS_ENDPOINT_URL", &gateway.url());
+            let credentials = outputs["Roles"][role]["Environment"].as_object().unwrap();
+            for (name, value) in credentials {
+                function.set(name, value.as_str().unwrap());
+            }
             function
         };
-        let start = function("windlass-start", &gateways[0], 900, 4);
-        let process = function("windlass-process", &gateways[1], 60, 10);
+        let start = function("windlass-start", "StartRole", &gateways[0], 900, 4);
+        let process = function("windlass-process", "ProcessRole", &gateways[1], 60, 10);
         let bus = EventBus::start(start.clone(), SOURCE, DETAIL_TYPE).await;
         start.set("AWS_ENDPOINT_URL_EVENTBRIDGE", &bus.url());
         start.set("BATCH_JOB_QUEUE_URL", output("WorkQueueUrl"));
@@ -107,6 +113,7 @@ impl Stack {
             work: Queue::open(&settings, output("WorkQueueUrl")).await.unwrap(),
             gateways,
             resources: outputs["Resources"].clone(),
+            roles: outputs["Roles"].clone(),
             environment,
             package,
         }
@@ -132,6 +139,15 @@ impl Stack {
         self.trigger.drain().await;
         let details = self.bus.details().into_iter().skip(before);
         details.map(|mut detail| detail["paginationState"].take()).collect()
+    }
+
+    /// Replaces the policy of one of the roles.
+    pub(crate) async fn set_policy(&self, role: &str, document: &Json) {
+        let role = &self.roles[role];
+        let script = folder("tests/aws/policy.py").display().to_string();
+        let names = ["Name", "Policy"].map(|name| role[name].as_str().unwrap().to_owned());
+        let words = [script].into_iter().chain(names).chain([document.to_string()]);
+        python(&self.environment, words).await.ok();
     }
 
     /// Writes a file into the folder of windlass.toml.
