@@ -37,7 +37,7 @@ pub(crate) struct FilesQuery {
     (status = 400, description = "The id or the query is invalid"),
     (status = 404, description = "No such job"),
 ))]
-pub(crate) async fn list(
+pub(crate) async fn list_files(
     VisibleJob { app, job, .. }: VisibleJob,
     Query(query): Query<FilesQuery>,
 ) -> ApiResult<Json<Vec<JobFile>>> {
@@ -50,10 +50,17 @@ pub(crate) async fn list(
 /// A file that a later job has replaced is not sent.
 #[utoipa::path(get, path = "/jobs/{id}/files/{name}", tag = "jobs",
     params(("id" = Uuid, Path), ("name" = String, Path)), responses(
-    (status = 200, description = "The file", body = String, content_type = "application/octet-stream"),
+    (status = 200, description = "The file", content(
+        (String = "text/csv; charset=utf-8"),
+        (serde_json::Value = "application/json"),
+        (String = "application/x-ndjson"),
+        (String = "application/vnd.apache.parquet"),
+        (String = "application/gzip"),
+        (String = "application/octet-stream"),
+    )),
     NoSuchJob,
 ))]
-pub(crate) async fn download(
+pub(crate) async fn download_file(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
     path: Result<Path<(Uuid, String)>, axum::extract::rejection::PathRejection>,

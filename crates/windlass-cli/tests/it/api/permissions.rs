@@ -24,7 +24,7 @@ enum Requires {
 use Requires::{For, ForAll, ForOwn, Missing, Nothing};
 
 /// Every route of the document.
-const ROUTES: [(&str, &str, Requires); 33] = [
+const ROUTES: [(&str, &str, Requires); 35] = [
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
     ("GET", "/metrics", ForAll("viewer")),
@@ -36,6 +36,8 @@ const ROUTES: [(&str, &str, Requires); 33] = [
     ("GET", "/api/v1/jobs/{id}/segments", ForOwn("viewer")),
     ("GET", "/api/v1/jobs/{id}/output", ForOwn("viewer")),
     ("GET", "/api/v1/jobs/{id}/report", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/files", ForOwn("viewer")),
+    ("GET", "/api/v1/jobs/{id}/files/{name}", Missing("viewer")),
     ("GET", "/api/v1/jobs/{id}/events", ForOwn("viewer")),
     ("POST", "/api/v1/jobs/{id}/cancel", ForOwn("operator")),
     ("POST", "/api/v1/jobs/{id}/pause", ForOwn("operator")),
@@ -118,7 +120,7 @@ async fn every_route_requires_its_permission_and_hides_jobs_of_others(data: Data
         let stranger = server.send(verb, &path, body.as_ref()).await.status;
         assert_eq!(stranger == 401, !matches!(requires, Nothing), "{method} {path}: {stranger}");
     }
-    assert_eq!(attempts, 33 * 20);
+    assert_eq!(attempts, 35 * 20);
     // Start requires the same as stop; every other route is in the table.
     let document = server.get("/api/v1/openapi.json").await.is(200);
     let all: BTreeSet<_> =

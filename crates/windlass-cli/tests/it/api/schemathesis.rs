@@ -15,12 +15,15 @@ use tokio::process::Command;
 const BREAK: &str = "[jobs.BREAK]\nsource.connection = \"app\"\nsource.table = \"wallets\"\n\
                      step.sql = \"UPDATE wallets SET seen = 1 WHERE {chunk}\"\n\
                      retry = { attempts = 1 }\n";
+/// A job whose files can be downloaded.
+const EXPORT: &str = "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"wallets\"\n\
+                      step.export = { to = \"file:exports/{job_id}/\", format = \"jsonl\" }\n";
 const SCHEDULE: &str = "schedule = { cron = \"0 3 1 1 *\", missed = \"skip\" }\n";
 const SERVER: &str = "[server]\nrequests_per_second = 1000000\n";
 
 async fn every_response_matches_the_openapi_document(data: Data) {
     let data = data.with_accounts(30).await;
-    let jobs = [&take(SCHEDULE), &emit(), BREAK, &auth(), SERVER].concat();
+    let jobs = [&take(SCHEDULE), &emit(), BREAK, EXPORT, &auth(), SERVER].concat();
     let sandbox = CliSandbox::on(&data, &jobs);
     sandbox.write("emit.py", EMITTER);
     sandbox.write("schemathesis.toml", include_str!("schemathesis/schemathesis.toml"));
@@ -48,8 +51,9 @@ async fn every_response_matches_the_openapi_document(data: Data) {
 /// Jobs in every status and dead letters, by the actions that they allow.
 async fn known(sandbox: &CliSandbox) -> Json {
     let (taken, emitted) = (sandbox.submit("TAKE").await, sandbox.submit("EMIT").await);
+    let exported = sandbox.submit("EXPORT").await;
     let failed = sandbox.submit("BREAK").await;
-    for id in [&taken, &emitted] {
+    for id in [&taken, &emitted, &exported] {
         sandbox.run(&format!("worker --job {id} --allow-dead-letters")).await.ok();
     }
     assert_eq!(sandbox.run(&format!("worker --job {failed}")).await.code, Some(1));
@@ -65,6 +69,7 @@ async fn known(sandbox: &CliSandbox) -> Json {
         "types": ["TAKE", "EMIT"],
         "letters": letters,
         "jobs": [taken, emitted, failed, queued],
+        "files": [exported],
         "cancel": [submitted, taken],
         "pause": [queued, more[0], more[1], taken],
         "resume": [paused, queued, taken],
