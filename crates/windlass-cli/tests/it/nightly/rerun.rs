@@ -55,6 +55,7 @@ async fn a_retry_runs_the_failed_chunks_and_reports_what_it_skips() {
     let broken =
         "WHERE {chunk} AND 1 = (SELECT 1 UNION ALL SELECT 2 FROM dual WHERE memo = 'broken') GROUP";
     fixture.edit("WHERE {chunk} GROUP", broken);
+    fixture.edit("step.map =", "step.on_bad_row = \"fail\"\nstep.map =");
     fixture.edit("attempts = 5", "attempts = 2");
     fixture.bank.run("UPDATE transactions SET memo = 'broken' WHERE id IN (29997, 45000)").await;
     let id = fixture.submit("DAILY_REPORT").await;
