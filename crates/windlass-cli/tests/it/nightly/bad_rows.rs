@@ -9,15 +9,16 @@ async fn spoil(fixture: &NightlyFixture, rows: u32) {
 }
 
 #[tokio::test]
-async fn bad_rows_within_the_budget_are_dead_letters_of_the_export() {
+async fn a_bad_row_within_the_budget_is_a_dead_letter_of_the_export() {
     let fixture = NightlyFixture::in_a_folder().await;
-    spoil(&fixture, 2).await;
+    // While less than 20,000 rows are planned, one is allowed.
+    spoil(&fixture, 1).await;
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
     fixture.sandbox.run(&format!("worker --job {id}")).await.with_dead_letters();
     let job = fixture.sandbox.job(&id).await;
     assert_eq!(job["status"], "COMPLETED");
     let counts = (&job["items"]["processed"], &job["items"]["dead"]);
-    assert_eq!(counts, (&(ROWS - 2).into(), &2.into()));
+    assert_eq!(counts, (&(ROWS - 1).into(), &1.into()));
 }
 
 #[tokio::test]
