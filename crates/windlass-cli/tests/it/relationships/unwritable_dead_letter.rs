@@ -1,6 +1,6 @@
 //! A dead letter that cannot be written is reported and not lost.
 
-use crate::common::Data;
+use crate::common::{Data, eventually};
 use crate::relationships::fixture::{RelationshipsFixture, SOURCES};
 
 #[tokio::test]
