@@ -9,7 +9,7 @@ use crate::sql::{Dialect, Sql};
 use crate::{Batch, ConnectorError, Item, Result, Scope, guard, statement};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use windlass_core::{Key, KeySet, Value};
+use windlass_core::{ColumnType, Key, KeySet, Value};
 use windlass_drivers::mysql::Row;
 
 /// Reads records of a key set in key order, up to a number of records and of bytes.
@@ -115,18 +115,24 @@ pub(super) async fn distinct(
         return Ok(rows);
     }
     let mut cells = Cells::default();
-    let (mut given, mut matched) = (Vec::new(), Vec::new());
+    let (mut given, mut matched, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
     for (n, name) in columns.iter().enumerate() {
         let values = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
-        let value = cells.compared(values, scope.table.column(name));
+        let column = scope.table.column(name);
+        let value = cells.compared(values, column);
         matched.push(format!("{} = {value}", Dialect::Mysql.quote(name)));
+        grouped.push(match column {
+            // A partition does not distinguish the results of UNHEX.
+            Some(column) if column.kind == ColumnType::Bytes => format!("HEX({value})"),
+            _ => value.clone(),
+        });
         given.push(value);
     }
     // Values that cannot be converted to the column's type are NULL, which equals nothing.
     let first = format!(
         "CASE WHEN {} IS NULL THEN v.ord ELSE min(v.ord) OVER (PARTITION BY {}) END",
         given.join(" IS NULL OR "),
-        given.join(", ")
+        grouped.join(", ")
     );
     let stored = |name: &String| {
         format!(

@@ -32,6 +32,9 @@ impl Outbox for PostgresConnection {
                 outcome => outcome?,
             }
         }
+        if types.is_empty() {
+            return Ok(());
+        }
         let transaction = self.ledger_tx().await?;
         let recorded = record_types(&transaction, types).await;
         finish(transaction, recorded).await
