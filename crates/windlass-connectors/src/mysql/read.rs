@@ -115,25 +115,26 @@ pub(super) async fn distinct(
         return Ok(rows);
     }
     let mut cells = Cells::default();
-    let (mut given, mut matched, mut grouped) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut given, mut matched) = (Vec::new(), Vec::new());
     for (n, name) in columns.iter().enumerate() {
         let values = rows.iter().map(|row| row.get(n).unwrap_or(&Value::Null));
-        let column = scope.table.column(name);
-        let value = cells.compared(values, column);
+        let value = cells.compared(values, scope.table.column(name));
         matched.push(format!("{} = {value}", Dialect::Mysql.quote(name)));
-        grouped.push(match column {
-            // A partition does not distinguish the results of UNHEX.
-            Some(column) if column.kind == ColumnType::Bytes => format!("HEX({value})"),
-            _ => value.clone(),
-        });
         given.push(value);
     }
     // Values that cannot be converted to the column's type are NULL, which equals nothing.
-    let first = format!(
-        "CASE WHEN {} IS NULL THEN v.ord ELSE min(v.ord) OVER (PARTITION BY {}) END",
-        given.join(" IS NULL OR "),
-        grouped.join(", ")
-    );
+    let is_binary = |name: &String| {
+        scope.table.column(name).is_some_and(|column| column.kind == ColumnType::Bytes)
+    };
+    let first = match columns.iter().any(is_binary) {
+        // MariaDB takes all results of UNHEX in a query with a window for one value. Bytes have no collation.
+        true => "v.ord".to_owned(),
+        false => format!(
+            "CASE WHEN {} IS NULL THEN v.ord ELSE min(v.ord) OVER (PARTITION BY {}) END",
+            given.join(" IS NULL OR "),
+            given.join(", ")
+        ),
+    };
     let stored = |name: &String| {
         format!(
             "(SELECT {}{} FROM {} WHERE {} LIMIT 1)",

@@ -119,7 +119,8 @@ pub(crate) async fn a_retry_runs_only_the_chunks_that_failed(fixture: EngineFixt
     assert_eq!((failed.chunks.completed, failed.chunks.failed), (8, 2));
     let error = failed.error.unwrap();
     assert!(
-        error.contains("2 of 10 chunks") && error.contains("the service is unavailable"),
+        error.contains("8/10 chunks completed, failed: [")
+            && error.contains("the service is unavailable"),
         "{error}"
     );
     let before = chunks(&engine, failed.id).await;
