@@ -30,8 +30,6 @@ def ids_of(path):
     """The ids for a path. For an action, jobs in a status that allows it."""
     if "dead-letters" in path:
         return KNOWN["letters"]
-    if path.endswith("/files/{name}"):
-        return KNOWN["files"]
     action = path.rsplit("/", 1)[-1]
     return KNOWN[action] if action in ACTIONS else KNOWN["jobs"]
 
@@ -43,8 +41,6 @@ def map_path_parameters(context, path_parameters):
         path_parameters["id"] = known(path_parameters["id"], ids)
     if path_parameters and "jobType" in path_parameters:
         path_parameters["jobType"] = known_type(path_parameters["jobType"])
-    if path_parameters and isinstance(path_parameters.get("name"), str) and len(path_parameters["name"]) % 4 < 3:
-        path_parameters["name"] = "manifest.json"
     return path_parameters
 
 
