@@ -14,7 +14,7 @@ use windlass_store::{JobSnapshot, MERGED, NewPart};
 /// use windlass_engine::JobFile;
 ///
 /// fn describe(file: &JobFile) -> String {
-///     format!("{}: {} bytes", file.name, file.bytes)
+///     format!("{}: {} rows", file.name, file.rows)
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
