@@ -1,7 +1,7 @@
 //! The end of a job: recorded once, and announced at least once.
 //!
-//! Whoever counts the last item, or plans the last segment when all items have ended already, records the end and then
-//! sends the event. If that fails, the messages or the invocation are delivered again, and the check is repeated: a
+//! The invocation that counts the last item, or that plans the last segment when all items have ended already, records
+//! the end and then sends the event. If that fails, the messages or the invocation are delivered again, and the check is repeated: a
 //! job that has ended and is not announced is announced then.
 
 use crate::sources::Sources;

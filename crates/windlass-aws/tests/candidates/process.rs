@@ -30,7 +30,7 @@ async fn failed_messages_are_reported_and_the_others_processed() {
     fixture.put_candidate("bad", &[("poison", "yes")]).await;
     let messages = [
         ("ok", refresh("c0")),
-        ("missing candidate", refresh("nobody")),
+        ("missing candidate", refresh("unknown")),
         ("missing period", json!({"type": "REFRESH_PERIOD", "year": "1066"})),
         ("poison", migrate("bad")),
         ("beside poison", migrate("c1")),
@@ -73,11 +73,11 @@ async fn an_item_of_a_message_fails_without_the_other_items() {
     let plan = Plan { refresh: "queue.items_per_message = 4", ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(10).await;
-    let ids: Vec<String> = (0..10).map(|n| format!("c{n}")).chain(["nobody".to_owned()]).collect();
+    let ids: Vec<String> = (0..10).map(|n| format!("c{n}")).chain(["unknown".to_owned()]).collect();
     fixture.start_job(json!({"jobType": "REFRESH_CANDIDATES", "ids": ids})).await;
     fixture.drain().await;
     // The letter has only the item that failed.
-    let list = json!({"type": "REFRESH_CANDIDATE", "identifiers": ["nobody"]});
+    let list = json!({"type": "REFRESH_CANDIDATE", "identifiers": ["unknown"]});
     assert_eq!(fixture.bodies(&fixture.dead).await, [list]);
     assert!(fixture.all_candidates().await.values().all(|record| record.version() == 2));
     assert_eq!(fixture.gateway.count("UpdateItem"), 10, "the others are not written again");

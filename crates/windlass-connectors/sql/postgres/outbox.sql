@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS windlass_outbox_types (
 );
 
 -- Adds a request and returns the id of its future job: a version 7 UUID, known before the transaction commits. A
--- request whose list of items is empty or missing makes no job and returns NULL; its row tells the relay to log that.
+-- request whose list of items is empty or missing makes no job and returns NULL; the relay logs its row.
 --
 -- The function runs with the privileges of its owner. So its search path is pg_catalog alone, and the table is named
 -- with its schema: it cannot use operators, functions or tables that another role creates.

@@ -63,7 +63,7 @@ DROP TRIGGER IF EXISTS windlass_outbox_nothing;
 DROP TRIGGER IF EXISTS windlass_outbox_one_unit;
 
 -- A request whose list of items is empty or missing makes no job, and the insert returns no id. The row that is
--- inserted instead tells the relay to log that. Its `next_at` is 1, so that it does not run the trigger again where
+-- inserted instead is logged by the relay. Its `next_at` is 1, so that it does not run the trigger again where
 -- triggers are recursive.
 CREATE TRIGGER windlass_outbox_nothing BEFORE INSERT ON windlass_outbox
 WHEN NEW.next_at <> 1 AND CASE json_valid(NEW.request)

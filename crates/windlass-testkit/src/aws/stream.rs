@@ -65,7 +65,10 @@ impl StreamMapping {
                 return;
             }
             self.deliver(records).await;
-            *iterator = page["NextShardIterator"].as_str().expect("a shard goes on").to_owned();
+            *iterator = page["NextShardIterator"]
+                .as_str()
+                .expect("an open shard has a next iterator")
+                .to_owned();
         }
     }
 

@@ -139,8 +139,8 @@ async fn an_alias_qualifies_the_keys_the_filters_and_the_condition() {
     }
 }
 
-/// A column in a subquery may belong to a table of the subquery, so only the name of the source's table before it
-/// tells that it does not.
+/// A column in a subquery may belong to a table of the subquery, so it belongs to the source only with the
+/// name of the source's table before it.
 #[tokio::test]
 async fn a_subquery_of_the_condition_names_the_table_of_its_outer_columns() {
     for fixture in Data::each().await {

@@ -2,7 +2,7 @@
 
 use crate::nightly::fixture::{DATE, NightlyFixture, ROWS};
 
-/// Gives so many rows a day that does not exist, which no file can hold.
+/// Gives this number of rows an invalid date, which Parquet cannot represent.
 async fn spoil(fixture: &NightlyFixture, rows: u32) {
     let spoil = "UPDATE transactions SET booked_at = '0000-00-00' WHERE id % 3 = 1 ORDER BY id";
     fixture.bank.run(&format!("SET sql_mode = ''; {spoil} LIMIT {rows}")).await;
