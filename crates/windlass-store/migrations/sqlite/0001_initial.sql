@@ -11,11 +11,9 @@ CREATE TABLE windlass_jobs (
     job_type           TEXT NOT NULL,
     submitter          TEXT NOT NULL,
     idempotency_key    TEXT,
-    request            TEXT NOT NULL,
     -- The request without its large lists, if it has any: a listing never reads megabytes.
     summary            TEXT,
     identity           TEXT NOT NULL,
-    definition         TEXT NOT NULL,
     definition_hash    TEXT NOT NULL,
     -- The failure budget, and how many of them the job has: one, and one more for each resume or retry.
     failures           TEXT,
@@ -59,7 +57,10 @@ CREATE TABLE windlass_jobs (
     -- Whether the output of a cancelled job must still be removed.
     discard            INTEGER NOT NULL DEFAULT 0,
     -- Whether the job can never run again: its chunks and its ledger may have been deleted.
-    closed             INTEGER NOT NULL DEFAULT 0
+    closed             INTEGER NOT NULL DEFAULT 0,
+    -- The large columns are the last: SQLite reads everything before a column to find it.
+    definition         TEXT NOT NULL,
+    request            TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX windlass_jobs_idempotency
     ON windlass_jobs (job_type, submitter, idempotency_key)
