@@ -255,6 +255,7 @@ async fn on_failed_of_the_dependency_decides_about_failed_parents(fixture: Store
         let trigger = fixture.store.lease_triggers(10, Duration::ZERO).await.unwrap().remove(0);
         let child = NewJob { request: trigger.request, id: trigger.id, ..new_job() };
         let child = fixture.put(child).await;
+        assert!(fixture.triggered().await.is_empty(), "the job is submitted");
         fixture.store.complete_trigger(trigger.id).await.unwrap();
         let cancelled = fixture.status(child).await == JobStatus::Cancelled;
         assert_eq!(cancelled, on_failed == OnFailed::Cancel);
