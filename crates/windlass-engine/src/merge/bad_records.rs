@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::execute::chunk_runner::ChunkRunner;
-use crate::merge::bad_rows::dead_letter;
+use crate::merge::bad_rows::dead_letters;
 use tokio::sync::mpsc::{Sender, channel};
 use windlass_connectors::{ConnectorError, Extraction, ReadLimits};
 use windlass_core::{Column, Cursor, Key, KeySet, Keys};
@@ -45,7 +45,7 @@ pub(super) async fn extract(
                     slices.extend([second, keys]);
                 }
                 Err(error) => {
-                    letters.extend(dead_letter(chunk, &chunk.of_keys(keys), &error).await?);
+                    letters.extend(dead_letters(chunk, &chunk.of_keys(keys), &error).await?);
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::set_based::cut_batch;
-use windlass_connectors::{ConnectorError, Mapped, ReadLimits};
+use windlass_connectors::{ConnectorError, Item, Mapped, ReadLimits};
 use windlass_core::{Cursor, KeySet, OnBadRow};
 use windlass_drivers::ErrorClass;
 use windlass_store::NewDeadLetter;
@@ -38,7 +38,7 @@ pub(super) async fn map(chunk: &mut ChunkRunner, key_set: &KeySet) -> Result<Map
             Err(error) if error.class() != Some(ErrorClass::Data) => return Err(error.into()),
             Err(_) if size > 1 => size /= 2,
             Err(error) => {
-                letters.extend(dead_letter(chunk, &batch, &error).await?);
+                letters.extend(dead_letters(chunk, &batch, &error).await?);
                 cursor = next;
             }
         }
@@ -47,19 +47,22 @@ pub(super) async fn map(chunk: &mut ChunkRunner, key_set: &KeySet) -> Result<Map
     Ok(mapped)
 }
 
-/// The dead letter of the one row of this batch. `None` if it was deleted meanwhile.
-pub(super) async fn dead_letter(
+/// The dead letters of the rows of this batch, one per key: none if its row was deleted meanwhile, two if another row
+/// was inserted within the batch, because neither of them is in the part.
+pub(super) async fn dead_letters(
     chunk: &ChunkRunner,
     batch: &KeySet,
     error: &ConnectorError,
-) -> crate::Result<Option<NewDeadLetter>> {
-    let limits = ReadLimits::new(1, usize::MAX);
-    let read = chunk.job.source.read(&chunk.job.scope, batch, limits).await?;
-    Ok(read.items.into_iter().next().map(|item| NewDeadLetter {
+) -> crate::Result<Vec<NewDeadLetter>> {
+    let limits = ReadLimits::new(1000, usize::MAX);
+    let mut items = chunk.job.source.read(&chunk.job.scope, batch, limits).await?.items;
+    items.dedup_by(|item, previous| item.key == previous.key);
+    let letter = |item: Item| NewDeadLetter {
         key: item.key.to_text(),
         record: item.record.to_json(),
         error: error.to_string(),
         context: serde_json::Value::Null,
         attempts: 1,
-    }))
+    };
+    Ok(items.into_iter().map(letter).collect())
 }
