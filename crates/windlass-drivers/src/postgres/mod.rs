@@ -5,6 +5,7 @@ mod channel_listener;
 mod listener;
 mod param;
 mod pool;
+mod prepared;
 mod rows;
 mod settings;
 mod tls;

@@ -9,7 +9,11 @@ use deadpool_postgres::{
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
-use super::{Listener, Param, Transaction, settings::Settings};
+use super::{
+    Listener, Param, Transaction,
+    prepared::{Sessions, Sql},
+    settings::Settings,
+};
 use crate::{Error, ErrorClass, Row};
 
 /// A PostgreSQL database with a pool of connections. A clone shares the pool.
@@ -18,6 +22,7 @@ pub struct Postgres {
     pool: Pool,
     pub(super) settings: Arc<Settings>,
     idle_closer: Arc<Mutex<Option<JoinHandle<()>>>>,
+    sessions: Arc<Sessions>,
 }
 
 impl Postgres {
@@ -39,7 +44,12 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Error::new(ErrorClass::Other, error.to_string()))?;
-        Ok(Postgres { pool, settings: Arc::new(settings), idle_closer: Arc::default() })
+        Ok(Postgres {
+            pool,
+            settings: Arc::new(settings),
+            idle_closer: Arc::default(),
+            sessions: Arc::default(),
+        })
     }
 
     /// Runs one statement in its own durable transaction with these settings, in one round trip: begin,
@@ -52,7 +62,42 @@ impl Postgres {
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
         let client = self.client().await?;
+        let sql = Sql::Text(sql);
         Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
+    }
+
+    /// Like [`Postgres::single`], for a statement that runs often: each connection prepares it once, so that the
+    /// server neither parses nor plans it again. Not before [`Postgres::listen`] has shown that there is no pooler
+    /// which assigns server connections per transaction.
+    ///
+    /// The server may keep the plan while the tables grow, so the settings must exclude plans that are good for
+    /// small tables only.
+    pub async fn single_prepared(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        if !self.sessions.kept() {
+            return self.single(settings, sql, params).await;
+        }
+        self.sessions.expire_plans(&self.pool);
+        let client = self.client().await?;
+        let kinds: Vec<_> = params.iter().map(Param::kind).collect();
+        let outcome = match client.prepare_typed_cached(sql, &kinds).await {
+            Ok(statement) => {
+                let (begin, sql) = (begin(settings), Sql::Prepared(&statement));
+                Transaction::single(client, self.settings.clone(), &begin, sql, params).await
+            }
+            Err(error) => Err(error.into()),
+        };
+        match outcome {
+            // Nothing was committed.
+            Err(error) if self.sessions.lost_statement(&self.pool, &error) => {
+                self.single(settings, sql, params).await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Runs one statement that only reads, in its own transaction with these settings and in one round
@@ -140,7 +185,9 @@ impl Postgres {
     /// Listens on a channel with a separate connection. `None` if notifications do not arrive, as behind a
     /// pooler in transaction mode.
     pub async fn listen(&self, channel: &str) -> Result<Option<Listener>, Error> {
-        Listener::connect(self, channel).await
+        let listener = Listener::connect(self, channel).await?;
+        self.sessions.set_kept(listener.is_some());
+        Ok(listener)
     }
 
     /// The most connections of the pool.

@@ -19,13 +19,13 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::{Param, Rows, cancel::cancel, settings::Settings};
+use super::{Param, Rows, cancel::cancel, prepared::Sql, settings::Settings};
 use crate::{Error, ErrorClass};
 
 /// An open transaction.
 ///
-/// Every statement is unnamed and takes one round trip, so it is safe behind a pooler that assigns server
-/// connections per transaction.
+/// Every statement takes one round trip. Statements are unnamed, so that they are safe behind a pooler that assigns
+/// server connections per transaction, except those of [`Postgres::single_prepared`](super::Postgres::single_prepared).
 ///
 /// If it is dropped without `commit` or `rollback`, as when a task is cancelled, its connection is removed
 /// from the pool and closed, and the server rolls back. A running statement is cancelled first, which
@@ -77,14 +77,14 @@ impl Transaction {
         client: Client,
         settings: Arc<Settings>,
         begin: &str,
-        sql: &str,
+        sql: Sql<'_>,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
         let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
         let (begun, rows, committed) = tokio::join!(
             biased;
             transaction.batch(begin),
-            transaction.query(sql, params),
+            transaction.query_sql(sql, params),
             transaction.batch("COMMIT")
         );
         match begun.and(rows).and_then(|rows| committed.map(|()| rows)) {
@@ -155,6 +155,18 @@ impl Transaction {
         let client = self.client()?;
         let params = typed(params);
         self.watch(client.query_typed(sql, &params)).await
+    }
+
+    async fn query_sql(&self, sql: Sql<'_>, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
+        match sql {
+            Sql::Text(sql) => self.query(sql, params).await,
+            Sql::Prepared(statement) => {
+                let client = self.client()?;
+                let params: Vec<_> =
+                    params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
+                self.watch(client.query(statement, &params)).await
+            }
+        }
     }
 
     /// Runs a statement that returns at most one row.

@@ -19,7 +19,7 @@ impl LeaseStore for PostgresStore {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = self.single(sql!("confirm"), &keys(leases.iter().copied())).await?;
+        let rows = self.by_key(sql!("confirm"), &keys(leases.iter().copied())).await?;
         statuses(&rows, leases.len())
     }
 

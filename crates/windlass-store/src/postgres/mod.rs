@@ -112,7 +112,8 @@ impl PostgresStore {
     /// Runs a statement that leases, in one round trip. It walks indexes in order and stops early.
     /// The planner does not expect that while it has no statistics on the chunks of a new job, and
     /// would sort all of them every time. Measured with 2,000 jobs, one of which has 20,000 chunks:
-    /// 0.8 ms with these settings, 15 ms without.
+    /// 0.8 ms with these settings, 15 ms without. The statement is prepared: parsing and planning it took
+    /// 1.5 ms, running it 0.15 ms.
     async fn lease(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
         let settings = format!(
             "{ISOLATION}; SELECT set_config('jit', 'off', true), \
@@ -121,7 +122,23 @@ impl PostgresStore {
              set_config('idle_in_transaction_session_timeout', '30s', true); {}",
             sql!("lock_limits")
         );
-        Ok(self.database.single(&settings, sql, params).await?)
+        Ok(self.database.single_prepared(&settings, sql, params).await?)
+    }
+
+    /// Runs a statement that runs often and finds its rows by primary keys, in one round trip.
+    async fn by_key(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let settings = format!("{ISOLATION}; SET LOCAL enable_seqscan = off");
+        Ok(self.database.single_prepared(&settings, sql, params).await?)
+    }
+
+    /// [`PostgresStore::by_key`], which converts its first row.
+    async fn read_by_key<T>(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+        row: impl Fn(&Row) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.by_key(sql, params).await?.first().map(row).transpose()
     }
 
     /// Runs one statement and converts its rows.
