@@ -15,6 +15,7 @@ use sqlparser::ast::{
 };
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer};
 use std::collections::BTreeMap;
 use windlass_core::{Fragment, JobType, Problem, StepKind};
 
@@ -56,12 +57,10 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
             }
         }
     }
-    let parsed = match dialect {
-        Dialect::Postgres => Parser::parse_sql(&PostgreSqlDialect {}, &text),
-        Dialect::Sqlite => Parser::parse_sql(&SQLiteDialect {}, &text),
-        Dialect::Mysql => Parser::parse_sql(&MySqlDialect {}, &text),
-    };
-    let statements = match parsed {
+    if placeholders(dialect, &text) != Some(aliases.len() + params + sources) {
+        return refuse(AMBIGUOUS.to_owned());
+    }
+    let statements = match Parser::parse_sql(parser_dialect(dialect), &text) {
         Ok(statements) => statements,
         Err(error) => {
             return refuse(format!(
@@ -94,6 +93,33 @@ pub(crate) fn check(dialect: Dialect, job_type: &JobType) -> Result<(), Problem>
     });
     checked.or_else(refuse)
 }
+
+fn parser_dialect(dialect: Dialect) -> &'static dyn sqlparser::dialect::Dialect {
+    match dialect {
+        Dialect::Postgres => &PostgreSqlDialect {},
+        Dialect::Sqlite => &SQLiteDialect {},
+        Dialect::Mysql => &MySqlDialect {},
+    }
+}
+
+/// The number of placeholders that the database sees in a statement, outside of its strings and comments; `None` if
+/// a string or a comment does not end, or a `{chunk}` is left. [`Template`](windlass_core::Template) does not know the database, and databases
+/// differ in what ends a string or a comment.
+fn placeholders(dialect: Dialect, text: &str) -> Option<usize> {
+    let tokens = Tokenizer::new(parser_dialect(dialect), text).tokenize().ok()?;
+    let is_placeholder = |token: &&Token| match token {
+        Token::Placeholder(name) => !name.starts_with(':'),
+        Token::Question => dialect != Dialect::Postgres,
+        Token::Word(word) => word.value.starts_with(CHUNK) || word.value == SOURCE,
+        _ => false,
+    };
+    let has_brace = tokens.contains(&Token::LBrace);
+    (!has_brace).then(|| tokens.iter().filter(is_placeholder).count())
+}
+
+const AMBIGUOUS: &str = "has a string or a comment that ends elsewhere than Windlass expects, so that a placeholder \
+                         would be a part of it, or the reverse. Write '' for a quote in a string instead of \\', no \
+                         comment in a comment, `-- ` instead of `#`, and no $ in a name";
 
 /// Replacements of the placeholders for parsing.
 const RESERVED: &str = "windlass_";

@@ -135,3 +135,26 @@ fn unbound_statements_are_refused() {
         assert!(verdict(Postgres, "map", sql).is_err(), "{sql}");
     }
 }
+
+#[test]
+fn placeholders_that_the_database_reads_as_a_string_or_a_comment_are_refused() {
+    for (dialect, value) in [
+        (Mysql, r"'it\'s :p'"),
+        (Mysql, "# it's :p\n 1"),
+        (Postgres, "/* a /* b */ :p */ 1"),
+        (Sqlite, r"E'\' :p'"),
+    ] {
+        let sql = format!("UPDATE visits SET a = {value} WHERE {{chunk}}");
+        let why = verdict(dialect, "sql", &sql).unwrap_err();
+        assert!(why.contains("ends elsewhere"), "{dialect:?} {sql}: {why}");
+    }
+    for (dialect, value) in [
+        (Postgres, r"'C:\' || :p"),
+        (Postgres, r"CAST(:p AS jsonb) ? 'a'"),
+        (Sqlite, r"b LIKE '%\%' ESCAPE '\' AND :p"),
+        (Mysql, r"CONCAT('C:\\', :p)"),
+    ] {
+        let sql = format!("UPDATE visits SET a = {value} WHERE {{chunk}}");
+        verdict(dialect, "sql", &sql).unwrap_or_else(|why| panic!("{dialect:?} {sql}: {why}"));
+    }
+}

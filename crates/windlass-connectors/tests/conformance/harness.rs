@@ -184,15 +184,22 @@ impl Db {
 
     /// The error of a statement that the database refuses.
     pub(crate) async fn error_of(&self, sql: &str) -> String {
+        self.try_run(sql).await.unwrap_err()
+    }
+
+    /// Runs a statement that the database may refuse.
+    pub(crate) async fn try_run(&self, sql: &str) -> Result<(), String> {
         match &self.raw {
             #[cfg(feature = "dynamodb")]
             Raw::Dynamodb(_) => panic!("DynamoDB has no SQL"),
             Raw::Postgres(database) => {
-                let error = database.client().await.batch_execute(sql).await.unwrap_err();
-                error.as_db_error().unwrap().message().to_owned()
+                let run = database.client().await.batch_execute(sql).await;
+                run.map_err(|error| error.as_db_error().unwrap().message().to_owned())
             }
-            Raw::Mariadb(database) => database.try_run(sql).await.unwrap_err().to_string(),
-            Raw::Sqlite(path) => open(path).execute_batch(sql).unwrap_err().to_string(),
+            Raw::Mariadb(database) => {
+                database.try_run(sql).await.map_err(|error| error.to_string())
+            }
+            Raw::Sqlite(path) => open(path).execute_batch(sql).map_err(|error| error.to_string()),
         }
     }
 

@@ -20,6 +20,7 @@ mod marking;
 mod outbox_privileges;
 mod outboxes;
 mod quoting;
+mod random_statements;
 mod reading;
 mod self_join;
 mod splitting;
