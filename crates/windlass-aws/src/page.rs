@@ -83,7 +83,7 @@ impl EnqueuePlan {
 
     /// The next page of a segment.
     pub(crate) async fn page(&self, state: &State) -> Result<Page> {
-        let items = self.scope.job_type.chunk_items();
+        let items = self.scope.job_type.listed_items();
         let left = self.most.map(|most| most.saturating_sub(state.items_enqueued()));
         let source = self.records.connection();
         let (cuts, columns) = match &state.0 {

@@ -1,5 +1,6 @@
 //! A job type: `[jobs.NAME]` in windlass.toml, and the checks that need no database.
 
+use crate::commit_size::CommitSize;
 use crate::problem::{Code, Problem};
 use crate::retry::{DEFAULT_FACTOR, Growth};
 use crate::{
@@ -152,9 +153,12 @@ pub struct ChunkOptions {
     /// Items per chunk; see [`JobType::chunk_items`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u32>,
-    /// Items per commit; the whole chunk by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<u32>,
+    /// Items per commit.
+    #[serde(skip_serializing_if = "CommitSize::is_auto")]
+    pub commit: CommitSize,
+    /// How long a commit should take if the number of its items is not set; see [`JobType::commit_time`].
+    #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde")]
+    pub commit_time: Option<Duration>,
     /// The longest time that one attempt of a chunk may take.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -167,28 +171,53 @@ impl Default for ChunkOptions {
     fn default() -> Self {
         ChunkOptions {
             items: None,
-            commit: None,
+            commit: CommitSize::Auto,
+            commit_time: None,
             timeout: Duration::from_secs(300),
             lease: Duration::from_secs(30),
         }
     }
 }
 
-/// Default items per chunk. `map` and `export` process a chunk in one go, so larger chunks are faster.
+/// Default items per chunk, for a step that gets the items and for a chunk that lists its keys.
 const DEFAULT_CHUNK_ITEMS: u32 = 1000;
+/// For a statement on a range of keys: a larger chunk costs less of the store.
+const DEFAULT_STATEMENT_ITEMS: u32 = 10_000;
+/// For `map` and `export`, which process a chunk in one go.
 const DEFAULT_PART_ITEMS: u32 = 100_000;
+const DEFAULT_COMMIT_TIME: Duration = Duration::from_millis(250);
 
 impl JobType {
     /// Items per chunk.
     pub fn chunk_items(&self) -> u32 {
-        let default =
-            if self.step.kind.makes_parts() { DEFAULT_PART_ITEMS } else { DEFAULT_CHUNK_ITEMS };
+        let default = match &self.step.kind {
+            kind if kind.makes_parts() => DEFAULT_PART_ITEMS,
+            StepKind::Sql(_) | StepKind::Refresh => DEFAULT_STATEMENT_ITEMS,
+            _ => DEFAULT_CHUNK_ITEMS,
+        };
         self.chunk.items.unwrap_or(default)
     }
 
-    /// Items per commit.
+    /// Items per chunk that lists its keys.
+    pub fn listed_items(&self) -> u32 {
+        match self.step.kind.makes_parts() {
+            true => self.chunk_items(),
+            false => self.chunk.items.unwrap_or(DEFAULT_CHUNK_ITEMS),
+        }
+    }
+
+    /// The most items per commit.
     pub fn commit_items(&self) -> u32 {
-        self.chunk.commit.unwrap_or(self.chunk_items())
+        match self.chunk.commit {
+            CommitSize::Items(items) => items,
+            CommitSize::Auto => self.chunk_items(),
+        }
+    }
+
+    /// How long a commit should take; `None` if the number of its items is set.
+    pub fn commit_time(&self) -> Option<Duration> {
+        let time = self.chunk.commit_time.unwrap_or(DEFAULT_COMMIT_TIME);
+        self.chunk.commit.is_auto().then_some(time)
     }
 
     /// The definition as it is stored with a job.
@@ -332,12 +361,24 @@ impl JobType {
         if !(1..=items.max(1)).contains(&commit) {
             refuse("chunk.commit", format!("must be 1 to chunk.items, got {commit}"));
         }
-        if chunk.commit.is_some() && self.step.kind.makes_parts() {
-            let detail = format!(
-                "does not apply to {}, which writes one part per chunk",
-                self.step.kind.field()
-            );
-            refuse("chunk.commit", detail);
+        for (field, is_set) in [
+            ("chunk.commit", !chunk.commit.is_auto()),
+            ("chunk.commit_time", chunk.commit_time.is_some()),
+        ] {
+            if is_set && self.step.kind.makes_parts() {
+                let kind = self.step.kind.field();
+                refuse(field, format!("does not apply to {kind}, which writes one part per chunk"));
+            }
+        }
+        if let Some(time) = chunk.commit_time {
+            if !chunk.commit.is_auto() {
+                let detail = "applies only to chunk.commit = \"auto\"; remove one of them";
+                refuse("chunk.commit_time", detail.into());
+            }
+            if time < Duration::from_millis(1) || time > chunk.timeout {
+                let detail = "must be at least 1ms and at most chunk.timeout";
+                refuse("chunk.commit_time", detail.into());
+            }
         }
         if chunk.lease < Duration::from_millis(100) || chunk.lease > chunk.timeout {
             refuse("chunk.lease", "must be at least 100ms and at most chunk.timeout".into());

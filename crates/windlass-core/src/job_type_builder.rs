@@ -1,5 +1,6 @@
 //! A job type defined in Rust, with the same fields as `[jobs.NAME]` in windlass.toml.
 
+use crate::commit_size::CommitSize;
 use crate::{
     ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnBadRow, OnConflict, Param,
     Problem, QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step,
@@ -287,9 +288,9 @@ impl<S> JobTypeBuilder<S> {
         self
     }
 
-    /// Items per commit; the whole chunk by default.
+    /// Items per commit; by default as many as take about a quarter of a second.
     pub fn commit_items(mut self, items: u32) -> Self {
-        self.job_type.chunk.commit = Some(items);
+        self.job_type.chunk.commit = CommitSize::Items(items);
         self
     }
 

@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod budget;
 pub mod claims;
+pub mod commit_size;
 pub mod config;
 pub mod cursor;
 pub mod definition;
@@ -42,6 +43,7 @@ pub mod value;
 pub use backoff::Backoff;
 pub use budget::{Budget, Failures, OnExceeded};
 pub use claims::{Claims, Identity};
+pub use commit_size::CommitSize;
 pub use config::Config;
 pub use cursor::Cursor;
 pub use definition::{ChunkOptions, JobType, Source, Throughput};

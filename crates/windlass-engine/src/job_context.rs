@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
+use crate::execute::commit_pace::CommitPace;
 use crate::operate::availability::Availability;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
@@ -41,6 +42,8 @@ pub(crate) struct JobContext {
     pub(crate) throttle: Arc<Throttle>,
     /// Whether its database is available.
     pub(crate) availability: Arc<Availability>,
+    /// The size of commits, for `chunk.commit = "auto"`.
+    pub(crate) pace: Option<Arc<CommitPace>>,
     resolved_at: Instant,
     /// The approximate memory of the items of its request, in bytes.
     bytes: usize,
@@ -62,9 +65,18 @@ impl JobContext {
         &self.scope.job_type
     }
 
-    /// The most items of one commit, by the definition and by the database.
+    /// The most items of the next commit, by the definition, by the database, and for `chunk.commit = "auto"` by the
+    /// time of earlier commits and by the limit of items per second: at most as many as that allows in a second.
     pub(crate) fn commit_items(&self) -> u32 {
-        self.definition().commit_items().min(self.target.max_commit_items())
+        let items = match &self.pace {
+            None => self.definition().commit_items(),
+            Some(pace) => {
+                let rate = self.controls.rate(&self.snapshot);
+                let limit = rate.map_or(u32::MAX, |rate| u32::try_from(rate).unwrap_or(u32::MAX));
+                pace.size().min(limit.max(1))
+            }
+        };
+        items.min(self.target.max_commit_items())
     }
 
     /// Whether an operator has stopped its job type.
@@ -95,8 +107,12 @@ impl Engine {
             EngineError::from(Problem::new(Code::NotFound, format!("there is no job {id}")))
         })?;
         self.prepare_for(&snapshot.definition).await?;
-        let context = Arc::new(self.resolve(snapshot, false).await?);
+        let mut context = self.resolve(snapshot, false).await?;
         let mut jobs = self.shared.jobs.lock().await;
+        if let Some(earlier) = jobs.get(&id) {
+            context.pace = earlier.pace.clone();
+        }
+        let context = Arc::new(context);
         let bytes: usize = jobs.values().map(|known| known.bytes).sum();
         if jobs.len() >= MAX_CONTEXTS || bytes + context.bytes > MAX_ITEM_BYTES {
             jobs.clear();
@@ -182,6 +198,8 @@ impl Engine {
         } else {
             Scope::new(definition, table, &snapshot.request, identity)?
         };
+        let commits = |time| Arc::new(CommitPace::new(time, scope.job_type.commit_items()));
+        let pace = scope.job_type.commit_time().map(commits);
         let (controls, resolved_at) = (self.shared.controls.clone(), Instant::now());
         let (step, throttle, part_columns) = (None, Arc::default(), Arc::default());
         Ok(JobContext {
@@ -196,6 +214,7 @@ impl Engine {
             part_columns,
             throttle,
             availability,
+            pace,
             resolved_at,
             bytes,
         })

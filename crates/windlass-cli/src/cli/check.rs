@@ -232,7 +232,13 @@ fn reads(definition: &JobType, rows: RowCount, items: i64, commit_items: u32) {
     };
     let then = match definition.step.kind.makes_parts() {
         true => "one part per chunk".to_owned(),
-        false => format!("a commit every {}", print::number(i64::from(commit_items))),
+        false => {
+            let items = print::number(i64::from(commit_items));
+            match definition.commit_time() {
+                Some(time) => format!("commits of at most {items} that take about {time:?}"),
+                None => format!("a commit every {items}"),
+            }
+        }
     };
     println!(
         "  reads     {} by ({}): {size}, {then}",

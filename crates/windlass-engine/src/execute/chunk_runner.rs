@@ -340,6 +340,7 @@ impl ChunkRunner {
         };
         throttle::check(self).await?;
         let started = Instant::now();
+        let (read, size) = (self.ledger.counts.read, self.batch_size);
         match &self.job.step {
             None if self.job.definition().step.kind.makes_parts() => {
                 map_export::run_batch(self, remaining).await?
@@ -349,6 +350,14 @@ impl ChunkRunner {
             Some(_) => self.run_batch(remaining).await?,
         }
         self.job.throttle.record_batch(started.elapsed());
+        if let Some(pace) = &self.job.pace {
+            let items = u32::try_from(self.ledger.counts.read - read).unwrap_or_default();
+            pace.record(items, started.elapsed());
+            // Unless bad rows or wide records made the batch smaller.
+            if self.batch_size == size && self.job.step.is_some() {
+                self.batch_size = self.job.commit_items();
+            }
+        }
         self.job.availability.succeeded();
         Ok(false)
     }

@@ -3,6 +3,7 @@
 pub(crate) mod acquire;
 pub(crate) mod chunk_end;
 pub(crate) mod chunk_runner;
+pub(crate) mod commit_pace;
 pub(crate) mod heartbeat;
 pub(crate) mod lease;
 pub(crate) mod per_item;

@@ -169,13 +169,15 @@ fn definition(job_type: &JobType) -> Vec<(&'static str, Markup)> {
         (None, _) => html! { "a query on " code { (source.connection) } },
     };
     let items = |n: u32| count(i64::from(n), "item", "items");
+    let most = items(job_type.commit_items());
+    let commits = match job_type.commit_time() {
+        Some(time) => format!("committed about every {time:?}"),
+        None => format!("committed every {most}"),
+    };
     let mut known = vec![
         ("Source", reads_from),
         ("Step", html! { code { (step(job_type)) } }),
-        (
-            "Chunk size",
-            html! { (items(job_type.chunk_items())) ", committed every " (items(job_type.commit_items())) },
-        ),
+        ("Chunk size", html! { (items(job_type.chunk_items())) ", " (commits) }),
     ];
     for (name, of) in [("Filters", &source.filters), ("Claims", &source.claims)] {
         if !of.is_empty() {

@@ -118,7 +118,7 @@ async fn the_number_of_rows_is_counted_or_called_an_estimate() {
         let sandbox = CliSandbox::on(&data, &(raise(25) + &query + &filtered));
         let said = sandbox.run("check").await.ok().stdout;
         for part in [
-            "accounts by (id): 30 rows in 2 chunks of 25, a commit every 25",
+            "accounts by (id): 30 rows in 2 chunks of 25, commits of at most 25 that take about 250ms",
             "a query by (id): 30 rows in 2 chunks of 25",
             "accounts by (id): 3 rows in 1 chunk of 25",
         ] {
