@@ -58,11 +58,14 @@ impl Pause {
         Pause { engine: engine.clone(), changes: engine.store().subscribe() }
     }
 
-    /// Waits for `usual`; while the store has no open work, until it changes, for `longest` at most.
+    /// Waits for `usual`. While the store has no open work, waits before that until it changes, for `longest` at
+    /// most: the first job after a quiet time is not delayed by the rounds of all background tasks.
     pub async fn wait_at_most(&mut self, usual: Duration, longest: Duration) {
-        match self.engine.is_quiet() {
-            true => self.changes.changed(longest.max(usual)).await,
-            false => tokio::time::sleep(usual).await,
+        if self.engine.is_quiet() {
+            self.changes.changed(longest.max(usual)).await;
+        }
+        if !self.engine.is_quiet() {
+            tokio::time::sleep(usual).await;
         }
     }
 }

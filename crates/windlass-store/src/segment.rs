@@ -42,6 +42,26 @@ pub struct Page {
     pub segments: Vec<NewSegment>,
     /// The chunks that were cut.
     pub chunks: Vec<NewChunk>,
+    /// The chunks are all those of the one segment that the plan found. That segment ends with this page too.
+    pub planned: bool,
+}
+
+impl Page {
+    /// The status of the segments that it adds.
+    pub(crate) fn status_of_segments(&self) -> ChunkStatus {
+        if self.planned { ChunkStatus::Completed } else { ChunkStatus::Pending }
+    }
+
+    /// How many more segments are open after it; negative if there are fewer.
+    pub(crate) fn opened_segments(&self) -> i64 {
+        let added = if self.planned { 0 } else { self.segments.len() as i64 };
+        added - i64::from(self.last)
+    }
+
+    /// The segment of its chunks, if the segments that it adds begin with this number.
+    pub(crate) fn segment_of_chunks(&self, first_added: i64) -> i64 {
+        if self.planned { first_added } else { i64::from(self.lease.segment) }
+    }
 }
 
 /// A segment in a listing.

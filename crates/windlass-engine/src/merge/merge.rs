@@ -420,6 +420,7 @@ pub(crate) async fn confirm_lease(engine: &Engine, lease: SegmentLease) -> Resul
         last: false,
         segments: Vec::new(),
         chunks: Vec::new(),
+        planned: false,
     };
     Ok(engine.store().commit_page(page).await?)
 }

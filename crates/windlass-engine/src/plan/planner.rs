@@ -39,7 +39,7 @@ async fn key_lists(job: &JobContext, ids: &[serde_json::Value]) -> Result<Vec<Ne
     if is_items || !job.is_redrive() {
         keys = job.source.distinct(&job.scope, job.scope.key(), keys).await?;
     }
-    let items = job.definition().chunk_items() as usize;
+    let items = job.definition().listed_items() as usize;
     let chunk = |keys: &[Vec<Value>]| NewChunk {
         items: keys.len() as i64,
         key_set: KeySet::keys(keys.iter().cloned().map(Key).collect()),

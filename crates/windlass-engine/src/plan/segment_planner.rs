@@ -7,31 +7,20 @@
 use crate::Result;
 use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
-use crate::job_context::JobContext;
 use crate::merge::merge::{self, MergeOutcome};
 use crate::operate::health_probe::MAX_THROTTLE_DELAY;
 use crate::operate::job_log;
-use crate::plan::planner::plan;
+use crate::plan::page::next_page;
 use crate::shutdown::Shutdown;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegment};
-use windlass_core::pagination::{name_key, unname_key};
-use windlass_core::{Backoff, ErrorKind};
-use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{
-    Capabilities, HandBack, LeasedSegment, NewChunk, Page, SegmentLease, StoreError,
-};
-
-/// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
-/// workers can start at once and a crash loses little work.
-const CHUNKS_PER_PAGE: u32 = 500;
+use windlass_core::{Backoff, ErrorKind, PaginationState};
+use windlass_store::{Capabilities, HandBack, LeasedSegment, Page, SegmentLease, StoreError};
 
 /// A segment is handed back after this time, so that segments of other jobs get a turn: those of
 /// higher priority first, those of equal priority in rotation.
-const MAX_TURN: Duration = Duration::from_secs(1);
+pub(super) const MAX_TURN: Duration = Duration::from_secs(1);
 
 /// The waits between looks for segments. Notifications usually end them earlier.
 const SHORTEST_POLL: Duration = Duration::from_millis(40);
@@ -193,9 +182,12 @@ async fn plan_pages(
             Err(StoreError::LeaseLost) => return Ok(SegmentOutcome::Lost),
             committed => committed?,
         }
+        let may_end_job = summary.is_empty();
         summary.log();
         if last {
-            log_job_end(engine, &segment).await;
+            if may_end_job {
+                log_job_end(engine, &segment).await;
+            }
             return Ok(SegmentOutcome::Done);
         }
         state = to;
@@ -216,6 +208,7 @@ struct PageSummary {
 impl PageSummary {
     fn of(page: &Page) -> PageSummary {
         let items = match &page.to {
+            _ if page.planned => Some(page.chunks.iter().map(|chunk| chunk.items as u64).sum()),
             PaginationState::TableScan { items_enqueued, .. }
             | PaginationState::IndexQuery { items_enqueued, .. } => Some(*items_enqueued),
             PaginationState::Plan | PaginationState::Merge => None,
@@ -228,6 +221,10 @@ impl PageSummary {
             chunks: page.chunks.len(),
             items,
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.segments == 0 && self.chunks == 0
     }
 
     fn log(self) {
@@ -257,192 +254,5 @@ async fn log_job_end(engine: &Engine, segment: &LeasedSegment) {
         && (is_merge || job.chunks.total == 0)
     {
         job_log::log_job_end(&job);
-    }
-}
-
-/// The next page of a segment: its chunks, and the pagination state after them.
-async fn next_page(
-    job: &JobContext,
-    segment: &LeasedSegment,
-    from: PaginationState,
-) -> Result<Page> {
-    let lease = segment.lease;
-    let empty = Page {
-        lease,
-        from: from.clone(),
-        to: from.clone(),
-        last: true,
-        segments: Vec::new(),
-        chunks: Vec::new(),
-    };
-    let key = job.scope.key();
-    match from {
-        // The merge is done; only the end of the segment is left to commit.
-        PaginationState::Merge => Ok(empty),
-        PaginationState::Plan => {
-            let planned = plan(job).await?;
-            let to = PaginationState::TableScan {
-                segment: 0,
-                total_segments: planned.segments.len() as u32,
-                last_evaluated_key: None,
-                items_enqueued: planned.chunks.iter().map(|chunk| chunk.items as u64).sum(),
-            };
-            Ok(Page { to, segments: planned.segments, chunks: planned.chunks, ..empty })
-        }
-        PaginationState::TableScan {
-            segment: number,
-            total_segments,
-            last_evaluated_key,
-            items_enqueued,
-        } => {
-            let after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
-            let cut = if segment.range == KeyRange::ALL {
-                cut_scan(job, ScanSegment { number, of: total_segments }, after, items_enqueued)
-                    .await?
-            } else {
-                let range = KeyRange {
-                    after: after.or_else(|| segment.range.after.clone()),
-                    upto: segment.range.upto.clone(),
-                };
-                cut_range(job, None, &range, items_enqueued, CHUNKS_PER_PAGE).await?
-            };
-            let to = PaginationState::TableScan {
-                segment: number,
-                total_segments,
-                last_evaluated_key: cut
-                    .last
-                    .as_ref()
-                    .map(|last| name_key(key, last))
-                    .or(last_evaluated_key),
-                items_enqueued: items_enqueued + cut.items,
-            };
-            Ok(Page { to, last: cut.done, chunks: cut.chunks, ..empty })
-        }
-        PaginationState::IndexQuery {
-            filter,
-            mut remaining_values,
-            last_evaluated_key,
-            items_enqueued,
-        } => {
-            // A page holds the chunks of many values, so that the state, which lists all remaining
-            // values, is written once per page and not once per value. Values are cut in batches; only
-            // a value with several chunks is cut alone.
-            let key = &job.scope.resume_columns(&filter);
-            let mut after = last_evaluated_key.as_ref().map(|named| unname_key(key, named));
-            let (mut items_enqueued, mut done, mut chunks) = (items_enqueued, 0, Vec::new());
-            let mut full = false;
-            let begun = Instant::now();
-            let mut batch = VecDeque::new();
-            while let Some(value) = remaining_values.get(done).cloned() {
-                let room = CHUNKS_PER_PAGE - chunks.len() as u32;
-                if after.is_none() && batch.is_empty() {
-                    if room < CHUNKS_PER_PAGE / 2 {
-                        break;
-                    }
-                    let upto = remaining_values.len().min(done + room as usize);
-                    batch = cut_values(job, &filter, &remaining_values[done..upto]).await?;
-                }
-                let fits = |cut: &CutChunks| {
-                    remaining_items(job, items_enqueued).is_none_or(|most| cut.items <= most)
-                };
-                let cut = match batch.pop_front().flatten().filter(fits) {
-                    Some(cut) => cut,
-                    None => {
-                        let within = FilterValue { filter: filter.clone(), value };
-                        let range = KeyRange { after: after.take(), upto: None };
-                        cut_range(job, Some(&within), &range, items_enqueued, room).await?
-                    }
-                };
-                items_enqueued += cut.items;
-                chunks.extend(cut.chunks);
-                match cut.done {
-                    true => done += 1,
-                    false => after = cut.last,
-                }
-                let most = job.snapshot.request.max_items_per_segment;
-                full = most.is_some_and(|most| items_enqueued >= most);
-                if full
-                    || !cut.done
-                    || chunks.len() as u32 >= CHUNKS_PER_PAGE
-                    || begun.elapsed() >= MAX_TURN
-                {
-                    break;
-                }
-            }
-            remaining_values.drain(..done);
-            let last_evaluated_key = after.as_ref().map(|last| name_key(key, last));
-            let last = full || remaining_values.is_empty();
-            let to = PaginationState::IndexQuery {
-                filter,
-                remaining_values,
-                last_evaluated_key,
-                items_enqueued,
-            };
-            Ok(Page { to, last, chunks, ..empty })
-        }
-    }
-}
-
-/// Chunks cut by one statement, and where the next one starts.
-struct CutChunks {
-    chunks: Vec<NewChunk>,
-    last: Option<Key>,
-    items: u64,
-    done: bool,
-}
-
-/// Cuts a key range, optionally within one value of a filter.
-async fn cut_range(
-    job: &JobContext,
-    within: Option<&FilterValue>,
-    range: &KeyRange,
-    enqueued: u64,
-    most_chunks: u32,
-) -> Result<CutChunks> {
-    let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
-    let limits = CutLimits::new(items, most_chunks, left);
-    let cuts = job.source.cut(&job.scope, CutRange::new(within, range), limits).await?;
-    Ok(CutChunks::from_page(cuts))
-}
-
-/// Cuts many values of a filter; `None` for a value that must be cut alone.
-async fn cut_values(
-    job: &JobContext,
-    filter: &str,
-    values: &[Value],
-) -> Result<VecDeque<Option<CutChunks>>> {
-    let items = job.definition().chunk_items();
-    let values = FilterValues { filter, values, chunk_items: items };
-    let cuts = job.source.cut_values(&job.scope, values).await?;
-    Ok(cuts.into_iter().map(|cuts| cuts.map(CutChunks::from_page)).collect())
-}
-
-/// Cuts a scan segment, for databases that number the segments of a table themselves.
-async fn cut_scan(
-    job: &JobContext,
-    segment: ScanSegment,
-    after: Option<Key>,
-    enqueued: u64,
-) -> Result<CutChunks> {
-    let (items, left) = (job.definition().chunk_items(), remaining_items(job, enqueued));
-    let (scope, after) = (&job.scope, after.as_ref());
-    Ok(CutChunks::from_page(
-        job.source
-            .scan(scope, segment, after, CutLimits::new(items, CHUNKS_PER_PAGE, left))
-            .await?,
-    ))
-}
-
-/// How many more items the segment may have; `None` without a limit.
-fn remaining_items(job: &JobContext, enqueued: u64) -> Option<u64> {
-    job.snapshot.request.max_items_per_segment.map(|most| most.saturating_sub(enqueued))
-}
-
-impl CutChunks {
-    fn from_page(page: ChunkPage) -> CutChunks {
-        let items = page.chunks.iter().map(|(_, items)| *items as u64).sum();
-        let chunks =
-            page.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
-        CutChunks { chunks, last: page.last, items, done: page.done }
     }
 }

@@ -1,7 +1,7 @@
 //! Submits and reads jobs.
 
 use async_trait::async_trait;
-use windlass_core::{Job, JobId, JobStatus};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_drivers::{Param, Row};
 
 use super::{PostgresStore, Transaction, dependencies, finish, params, sql, texts};
@@ -22,11 +22,11 @@ impl JobStore for PostgresStore {
     }
 
     async fn job(&self, id: JobId) -> Result<Option<Job>> {
-        self.read_first(sql!("show_job", "job_sums"), params![id], rows::job).await
+        self.read_by_key(sql!("show_job", "job_sums"), params![id], rows::job).await
     }
 
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
-        self.read_first(sql!(shared "find_job"), params![id], |row| row.status("status")).await
+        self.read_by_key(sql!(shared "find_job"), params![id], |row| row.status("status")).await
     }
 
     async fn jobs(&self, filter: &JobFilter) -> Result<Vec<Job>> {
@@ -58,7 +58,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.read_first(sql!(shared "snapshot"), params![id], rows::snapshot).await
+        self.read_by_key(sql!(shared "snapshot"), params![id], rows::snapshot).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
@@ -120,7 +120,9 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
     tx.execute(sql!("default_throughput"), limits).await?;
     let (state, range) = values::plan()?;
     let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));
-    tx.execute(sql!("insert_segments"), &[job.id.into(), 0_i64.into(), states, ranges]).await?;
+    let status = ChunkStatus::Pending.as_str().into();
+    let segment = [job.id.into(), 0_i64.into(), states, ranges, status];
+    tx.execute(sql!("insert_segments"), &segment).await?;
     tx.signal();
     Ok(true)
 }

@@ -62,7 +62,7 @@ async fn write_page(tx: &Transaction, page: &Page) -> Result<()> {
     let (segments, chunks, updated, job) = tokio::join!(
         biased;
         insert_segments(tx, page, next),
-        insert_chunks(tx, page, &job),
+        insert_chunks(tx, page, &job, next),
         update_segment(tx, page),
         add_to_job(tx, page)
     );
@@ -79,18 +79,20 @@ async fn insert_segments(tx: &Transaction, page: &Page, next: i64) -> Result<()>
     let (states, ranges): (Vec<_>, Vec<_>) =
         columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let (states, ranges) = (states.as_slice(), ranges.as_slice());
-    tx.execute(sql!("insert_segments"), params![page.lease.job, next, states, ranges]).await?;
+    let status = page.status_of_segments().as_str();
+    let params = params![page.lease.job, next, states, ranges, status];
+    tx.execute(sql!("insert_segments"), params).await?;
     Ok(())
 }
 
-async fn insert_chunks(tx: &Transaction, page: &Page, job: &JobState) -> Result<()> {
+async fn insert_chunks(tx: &Transaction, page: &Page, job: &JobState, next: i64) -> Result<()> {
     if page.chunks.is_empty() {
         return Ok(());
     }
     let key_sets = page.chunks.iter().map(|chunk| Ok(serde_json::to_string(&chunk.key_set)?));
     let key_sets = key_sets.collect::<Result<Vec<_>>>()?;
     let items: Vec<_> = page.chunks.iter().map(|chunk| chunk.items).collect();
-    let segment = page.lease.segment;
+    let segment = page.segment_of_chunks(next);
     let params = params![job.id, segment, job.chunks_total, key_sets.as_slice(), items];
     tx.execute(sql!("insert_chunks"), params).await?;
     Ok(())
@@ -107,7 +109,7 @@ async fn update_segment(tx: &Transaction, page: &Page) -> Result<()> {
 
 async fn add_to_job(tx: &Transaction, page: &Page) -> Result<JobState> {
     let chunks = page.chunks.len() as i64;
-    let segments = page.segments.len() as i64 - i64::from(page.last);
+    let segments = page.opened_segments();
     let items: i64 = page.chunks.iter().map(|chunk| chunk.items).sum();
     let params = params![page.lease.job, segments, chunks, chunks, items];
     JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)

@@ -1,7 +1,7 @@
 //! Submits and reads jobs.
 
 use async_trait::async_trait;
-use windlass_core::{Job, JobId, JobStatus};
+use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
@@ -123,7 +123,8 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
     }
     tx.execute(sql!("default_throughput"), params![job.job_type, job.concurrency, job.rate])?;
     let (state, range) = values::plan()?;
-    tx.execute(sql!("insert_segment"), params![id, 0, state, range])?;
+    let status = ChunkStatus::Pending.as_str();
+    tx.execute(sql!("insert_segment"), params![id, 0, state, range, status])?;
     tx.signal()?;
     Ok(true)
 }

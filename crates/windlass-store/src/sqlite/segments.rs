@@ -84,11 +84,13 @@ fn write_page(tx: &Transaction<'_>, page: &Page) -> Result<()> {
     }
     for (number, new) in (next..).zip(&page.segments) {
         let (state, range) = segment(&new.state, &new.range)?;
-        tx.execute(sql!("insert_segment"), params![id, number, state, range])?;
+        let status = page.status_of_segments().as_str();
+        tx.execute(sql!("insert_segment"), params![id, number, state, range, status])?;
     }
+    let segment = page.segment_of_chunks(next);
     for (number, chunk) in (job.chunks_total..).zip(&page.chunks) {
         let key_set = serde_json::to_string(&chunk.key_set)?;
-        let params = params![id, page.lease.segment, number, key_set, chunk.items];
+        let params = params![id, segment, number, key_set, chunk.items];
         tx.execute(sql!("insert_chunk"), params)?;
     }
     update_segment(tx, page)?;
@@ -111,7 +113,7 @@ fn update_segment(tx: &Transaction<'_>, page: &Page) -> Result<()> {
 
 fn add_to_job(tx: &Transaction<'_>, page: &Page) -> Result<JobState> {
     let chunks = page.chunks.len() as i64;
-    let segments = page.segments.len() as i64 - i64::from(page.last);
+    let segments = page.opened_segments();
     let items: i64 = page.chunks.iter().map(|chunk| chunk.items).sum();
     let params = params![page.lease.job.to_string(), segments, chunks, chunks, items];
     tx.query_one(sql!("add_to_job"), params, |row| JobState::read(row))

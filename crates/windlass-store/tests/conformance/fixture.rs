@@ -265,7 +265,7 @@ pub(crate) fn page(
     to: PaginationState,
     chunks: Vec<NewChunk>,
 ) -> Page {
-    Page { lease, from, to, last: false, segments: Vec::new(), chunks }
+    Page { lease, from, to, last: false, segments: Vec::new(), chunks, planned: false }
 }
 
 pub(crate) fn last_page(

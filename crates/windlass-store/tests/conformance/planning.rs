@@ -37,6 +37,25 @@ async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixtur
     fixture.check(job).await;
 }
 
+async fn a_plan_may_add_its_one_segment_with_all_its_chunks(fixture: StoreFixture) {
+    let job = fixture.submit().await;
+    let plan = fixture.segment_of(job).await;
+    let planned = last_page(plan.lease, PaginationState::Plan, scan(0), cut(2));
+    let planned = Page { segments: new_segments(1), planned: true, ..planned };
+    for _ in 0..2 {
+        fixture.store.commit_page(planned.clone()).await.unwrap();
+    }
+    let segments = fixture.store.segments(job).await.unwrap();
+    let statuses: Vec<_> = segments.iter().map(|row| (row.segment, row.status)).collect();
+    assert_eq!(statuses, [(0, ChunkStatus::Completed), (1, ChunkStatus::Completed)]);
+    assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
+    let chunks = fixture.chunks(job).await;
+    assert_eq!(chunks.iter().map(|chunk| chunk.segment).collect::<Vec<_>>(), [1, 1]);
+    let shown = fixture.job(job).await;
+    assert_eq!((shown.phase, shown.chunks.total), (Some(Phase::Working), 2));
+    fixture.check(job).await;
+}
+
 async fn a_page_commits_all_or_nothing(fixture: StoreFixture) {
     let job = fixture.submit().await;
     let plan = fixture.segment_of(job).await;
@@ -203,6 +222,7 @@ async fn a_large_page_is_numbered_in_order(fixture: StoreFixture) {
 }
 
 both!(
+    a_plan_may_add_its_one_segment_with_all_its_chunks,
     a_plan_creates_segments_and_segments_create_chunks,
     a_page_commits_all_or_nothing,
     a_repeated_page_is_committed_once,

@@ -135,6 +135,7 @@ async fn plan(engine: &Engine, leased: LeasedSegment) -> Page {
         last: true,
         segments: vec![NewSegment { state: state(0), range }],
         chunks: Vec::new(),
+        planned: false,
     }
 }
 
@@ -164,7 +165,15 @@ async fn page(engine: &Engine, segment: &LeasedSegment, from: PaginationState) -
     };
     let chunks =
         cuts.chunks.into_iter().map(|(key_set, items)| NewChunk { key_set, items }).collect();
-    Page { lease: segment.lease, from, to, last: cuts.done, segments: Vec::new(), chunks }
+    Page {
+        lease: segment.lease,
+        from,
+        to,
+        last: cuts.done,
+        segments: Vec::new(),
+        chunks,
+        planned: false,
+    }
 }
 
 /// No chunk is missing or duplicated.
