@@ -66,3 +66,43 @@ async fn listening_detects_whether_notifications_arrive() {
         transactions.push(transaction);
     }
 }
+
+const PREPARED: &str = "SELECT *, 'prepared once' AS text FROM numbers WHERE n = $1";
+
+/// The length of the row that the statement returns.
+async fn row_length(database: &Postgres) -> usize {
+    let rows = database.single_prepared("", PREPARED, &[Param::from(1_i64)]).await.unwrap();
+    rows[0].len()
+}
+
+/// How many times the session of the pool's only connection has the statement prepared.
+async fn prepared(database: &Postgres) -> i64 {
+    let count =
+        "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%prepared once%'";
+    database.single("", count, &[]).await.unwrap()[0].get(0)
+}
+
+#[tokio::test]
+async fn statements_are_prepared_where_sessions_are_kept() {
+    let (database, _pooler, pooled) = start().await;
+    database.run("CREATE TABLE numbers (n bigint); INSERT INTO numbers VALUES (1)").await;
+    let direct = Postgres::new(database.url(), 1).unwrap();
+    assert_eq!((row_length(&direct).await, prepared(&direct).await), (2, 0), "not known yet");
+    for database in [&direct, &pooled] {
+        let is_direct = database.listen("news").await.unwrap().is_some();
+        assert_eq!(is_direct, database.max_connections() == 1);
+    }
+    for _ in 0..3 {
+        assert_eq!((row_length(&direct).await, prepared(&direct).await), (2, 1));
+    }
+    // The plan is no longer valid.
+    database.run("ALTER TABLE numbers ADD COLUMN more bigint").await;
+    assert_eq!(row_length(&direct).await, 3);
+    assert_eq!((row_length(&direct).await, prepared(&direct).await), (3, 1));
+    // The session lost its statements, as if it were another one.
+    direct.single("", "DEALLOCATE ALL", &[]).await.unwrap();
+    assert_eq!((row_length(&direct).await, prepared(&direct).await), (3, 0));
+    for _ in 0..3 {
+        assert_eq!(row_length(&pooled).await, 3);
+    }
+}
