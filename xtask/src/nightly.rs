@@ -3,7 +3,7 @@
 use crate::{cargo, cost, needs, python};
 use std::process::ExitCode;
 
-pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(rows: &str, concurrency: Option<&str>) -> anyhow::Result<ExitCode> {
     if !needs::install(needs::For::AllTests) {
         return Ok(ExitCode::from(2));
     }
@@ -11,7 +11,8 @@ pub(crate) fn run(rows: &str) -> anyhow::Result<ExitCode> {
     if !cargo::succeeds(&["build", "--release", "-p", "windlass-cli"])? {
         return Ok(ExitCode::FAILURE);
     }
-    let command = ["run", "--release", "-p", "windlass-nightly", "--", "--rows", rows];
+    let mut command = vec!["run", "--release", "-p", "windlass-nightly", "--", "--rows", rows];
+    command.extend(concurrency.iter().flat_map(|steps| ["--concurrency", steps]));
     Ok(if cargo::succeeds(&command)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -2,12 +2,12 @@
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::thread::available_parallelism;
 
 use anyhow::Context;
 
+use crate::matrix::Server;
 use crate::needs::For;
 use crate::{cargo, deploy, matrix, needs, python, tidy};
 
@@ -56,32 +56,33 @@ pub(crate) fn run_quick() -> anyhow::Result<ExitCode> {
     run(For::QuickTests, &QUICK_CHECKS, &QUICK_TESTS)
 }
 
-/// The suites of `--matrix`, as arguments of `cargo test`: what talks to PostgreSQL about the commit protocol.
-const MATRIX_TESTS: [&[&str]; 3] = [
-    &["--test", "conformance", "postgres"],
-    &["--test", "it", "protocol::"],
-    &["--test", "it", "faults::"],
-];
-
-/// Runs the suites of the commit protocol on every version of PostgreSQL.
-pub(crate) fn run_matrix() -> anyhow::Result<ExitCode> {
+/// Runs the suites of the commit protocol on every supported version of the databases whose name contains `filter`.
+pub(crate) fn run_matrix(filter: &str) -> anyhow::Result<ExitCode> {
     if !needs::install(For::Matrix) {
         return Ok(ExitCode::from(2));
     }
     python::TESTS.install();
     let (mut count, mut failed) = (Count::default(), Vec::new());
-    for server in matrix::servers()? {
-        eprintln!("xtask: PostgreSQL {}", server.version);
-        for arguments in MATRIX_TESTS {
-            let failed_before = count.failed;
-            // A test program that crashes or does not build fails without a failed test.
-            let passed = run_tests(arguments, Some(&server.programs), &mut count)?;
-            if !passed && count.failed == failed_before {
-                failed.push(server.version);
-            }
+    for server in matrix::servers(filter)? {
+        if !run_on(&server, &mut count)? {
+            failed.push(server.name);
         }
     }
+    let failed: Vec<&str> = failed.iter().map(String::as_str).collect();
     Ok(conclude(&failed, &count))
+}
+
+/// Runs the suites of a server. Returns whether every test program ran to its end.
+fn run_on(server: &Server, count: &mut Count) -> anyhow::Result<bool> {
+    eprintln!("xtask: {}", server.name);
+    let mut ran = true;
+    for arguments in server.suites {
+        let failed_before = count.failed;
+        // A test program that crashes or does not build fails without a failed test.
+        let passed = run_tests(arguments, Some(server), count)?;
+        ran &= passed || count.failed > failed_before;
+    }
+    Ok(ran)
 }
 
 fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCode> {
@@ -105,6 +106,13 @@ fn run(tests: For, checks: &[Check], runs: &[&[&str]]) -> anyhow::Result<ExitCod
         if !run_tests(arguments, None, &mut count)? && count.failed == failed_before {
             failed_checks.push("tests");
         }
+    }
+    if tests == For::AllTests
+        && !checks.is_empty()
+        && let Some(server) = matrix::mysql()
+        && !run_on(&server, &mut count)?
+    {
+        failed_checks.push("tests on MySQL");
     }
     if count.ignored > 0 {
         eprintln!("xtask: {} tests are ignored; no test may be", count.ignored);
@@ -142,10 +150,10 @@ impl Count {
 /// Cargo builds the programs of every crate together with its tests. A build of the programs alone would compile all
 /// dependencies a second time, with fewer features.
 ///
-/// `postgres` is the folder of the server programs, if it is not the usual one.
+/// `server` replaces this machine's server.
 fn run_tests(
     arguments: &[&str],
-    postgres: Option<&Path>,
+    server: Option<&Server>,
     count: &mut Count,
 ) -> anyhow::Result<bool> {
     let mut args = vec!["test", "--workspace", "--all-features", "--no-fail-fast"];
@@ -156,8 +164,8 @@ fn run_tests(
         let threads = available_parallelism().map_or(1, |cores| cores.get().min(MAX_TEST_THREADS));
         command.env("RUST_TEST_THREADS", threads.to_string());
     }
-    if let Some(folder) = postgres {
-        command.env("WINDLASS_PG_BIN", folder);
+    if let Some(server) = server {
+        command.env(server.variable, &server.programs);
     }
     let mut tests = command.stdout(Stdio::piped()).spawn().context("failed to start cargo")?;
     let mut output = BufReader::new(tests.stdout.take().context("cargo has no output pipe")?);

@@ -1,4 +1,4 @@
-//! An ephemeral MariaDB server that stops when the test process dies.
+//! An ephemeral MariaDB or MySQL server that stops when the test process dies.
 
 mod binaries;
 mod database;
@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,15 +18,30 @@ use nix::unistd::Pid;
 use crate::folder::Folder;
 use crate::launch::{launch, on_free_port};
 use crate::template::fill;
-use binaries::Binaries;
+use binaries::{Binaries, Product};
 pub use database::MariaDatabase;
 
 /// The login of tests, with all privileges. The password contains characters that a URL must encode.
 const USER: &str = "windlass";
 const PASSWORD: &str = "wind@lass";
 
+/// Words of MariaDB with those of MySQL.
+const MYSQL_WORDS: &[(&str, &str)] = &[
+    (" UUID", " CHAR(36)"),
+    (" uuid", " char(36)"),
+    (" INET6", " VARCHAR(45)"),
+    (" IGNORED", " INVISIBLE"),
+    ("utf8mb4_nopad_bin", "utf8mb4_0900_bin"),
+    // MySQL keeps the values of a document, not its text.
+    ("'{\"a\": 1}'", "'{\"a\": 1.0}'"),
+];
+
+/// The unit of processor times in /proc, the same on all Linux systems.
+const TICKS_PER_SECOND: u64 = 100;
+
 /// A MariaDB server on a free port of 127.0.0.1, in a temporary folder. Commits reach the operating system but are
-/// not flushed to disk: data is lost only if the machine crashes.
+/// not flushed to disk: data is lost only if the machine crashes. `WINDLASS_MYSQL_BIN` names the folder of another
+/// server, which may also be MySQL.
 pub struct MariaServer {
     binaries: Binaries,
     folder: Folder,
@@ -58,17 +74,9 @@ impl MariaServer {
         let more: Vec<String> = more.iter().map(|option| (*option).to_owned()).collect();
         let binaries = Binaries::find();
         let folder = Folder::create(binaries.account);
-        let name =
-            format!("windlass-testkit-mariadb-{}-{}", binaries.version(), binaries.account.uid);
+        let name = format!("windlass-testkit-{}-{}", binaries.version(), binaries.account.uid);
         let template = env::temp_dir().join(name);
-        fill(&template, binaries.account, &folder, |fresh| {
-            let mut command = binaries.install(folder.path());
-            command
-                .args(["--no-defaults", "--skip-test-db", "--innodb-log-file-size=8M"])
-                .arg("--auth-root-authentication-method=normal")
-                .arg(format!("--datadir={}", fresh.display()));
-            command
-        });
+        fill(&template, binaries.account, &folder, |fresh| binaries.install(folder.path(), fresh));
         let start_sql = format!(
             "CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{PASSWORD}';\n\
              GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n\
@@ -81,10 +89,26 @@ impl MariaServer {
                 Self { binaries, folder, port, running, more, databases: AtomicU32::new(0) }
             }
             Err(log) => panic!(
-                "MariaDB does not start. If its template is damaged, remove {}.\n{log}",
+                "the server does not start. If its template is damaged, remove {}.\n{log}",
                 template.display()
             ),
         }
+    }
+
+    /// Whether the servers that tests start are MySQL. Starts none.
+    pub fn uses_mysql() -> bool {
+        Binaries::find().product == Product::Mysql
+    }
+
+    /// Whether it is MySQL.
+    pub fn is_mysql(&self) -> bool {
+        self.binaries.product == Product::Mysql
+    }
+
+    /// A statement in the words of this server. MySQL lacks some types of MariaDB and names some features differently.
+    pub fn spell(&self, sql: &str) -> String {
+        let words = if self.is_mysql() { MYSQL_WORDS } else { &[] };
+        words.iter().fold(sql.to_owned(), |sql, (mariadb, mysql)| sql.replace(mariadb, mysql))
     }
 
     /// The address that the server listens on.
@@ -106,6 +130,18 @@ impl MariaServer {
         MariaDatabase::new(&name, self.url(&name))
     }
 
+    /// The processor time that the server has used since its start, on all cores.
+    pub fn cpu_time(&self) -> Duration {
+        let running = self.running.lock().unwrap();
+        let id = running.as_ref().expect("the server is not running").id();
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the process has ended");
+        // The name of the program, in parentheses, may contain spaces. User and system time are fields 14 and 15.
+        let (_, fields) = stat.rsplit_once(')').expect("malformed process status");
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+    }
+
     /// Kills the server with SIGKILL, as a crash would. `start_again` recovers it.
     pub fn stop_immediate(&self) {
         let child = self.running.lock().unwrap().take();
@@ -122,7 +158,7 @@ impl MariaServer {
         assert!(running.is_none(), "the server is already running");
         match start(&self.binaries, &self.folder, self.port, &self.more) {
             Ok(child) => *running = Some(child),
-            Err(log) => panic!("failed to restart MariaDB on port {}\n{log}", self.port),
+            Err(log) => panic!("failed to restart the server on port {}\n{log}", self.port),
         }
     }
 }
@@ -154,16 +190,14 @@ fn start(
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
         "--max-connections=300",
-        "--max-recursive-iterations=4294967295",
         "--character-set-server=utf8mb4",
         // Old servers default to this lenient mode, so Windlass must set the stricter modes that it needs.
         "--sql-mode=NO_ENGINE_SUBSTITUTION",
         "--innodb-buffer-pool-size=64M",
-        "--innodb-log-file-size=8M",
         "--innodb-flush-log-at-trx-commit=2",
-        "--debug-no-sync",
     ]);
-    command.args(more);
+    let has_tls = more.iter().any(|option| option.starts_with("--ssl"));
+    command.args(binaries.options(has_tls)).args(more);
     launch(command, &folder.log(), Signal::SIGKILL, |_| {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
     })

@@ -4,7 +4,7 @@ use super::row::{int, text, value};
 use crate::names::{missing_table, user_tables};
 use crate::predicate::query_relation;
 use crate::row_count::select_all;
-use crate::sql::Dialect;
+use crate::sql::{Dialect, Sql};
 use crate::{ConnectorError, Result, Scope};
 use windlass_core::problem::{Code, Problem};
 use windlass_core::{Column, ColumnType, Index, KeySet, Source, Table};
@@ -204,15 +204,21 @@ struct FoundIndex {
 }
 
 /// The most rows that are counted.
-const MAX_COUNTED_ROWS: i64 = 100_000;
+const MAX_COUNTED_ROWS: i64 = 10_000;
 
-/// The optimizer's estimate of the records that match `source.where`: the product over the tables of the
-/// outermost SELECT.
+/// The optimizer's estimate of the records that match `source.where`.
 pub(super) async fn estimated_matches(transaction: &mut Transaction, scope: &Scope) -> Result<u64> {
     let all = KeySet::range(None, None);
-    let select = select_all(Dialect::Mysql, scope, &all);
+    explained_rows(transaction, &select_all(Dialect::Mysql, scope, &all)).await
+}
+
+/// The optimizer's estimate of the rows of a SELECT: the product over its tables. For a condition on an index, the
+/// server looks up the ends of the range in the index and reads none of the rows between them.
+pub(super) async fn explained_rows(transaction: &mut Transaction, select: &Sql<'_>) -> Result<u64> {
     let mut product: Option<f64> = None;
-    for row in transaction.query(&format!("EXPLAIN {}", select.text), Vec::new()).await? {
+    // The default format of MySQL 9 is a text.
+    let explain = format!("EXPLAIN FORMAT = TRADITIONAL {}", select.text);
+    for row in transaction.query(&explain, select.values()).await? {
         let cell = |name: &str| {
             let named = |column: &mysql::Column| column.name_str() == name;
             let index = row.columns_ref().iter().position(named)?;

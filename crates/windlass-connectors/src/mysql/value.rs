@@ -59,8 +59,9 @@ pub(crate) fn compared(value: &Value, column: &Column) -> Value {
 pub(crate) fn cast(value: &Value, column: &Column) -> (&'static str, String) {
     match (column.kind, value) {
         (ColumnType::Numeric, _) => ("CAST(", format!(" AS {})", decimal(column))),
-        // A text here is a number beyond 63 bits.
-        (ColumnType::Int, Value::Text(_)) => ("CAST(", " AS UNSIGNED)".to_owned()),
+        // A text here is a number beyond 63 bits. MySQL would convert a parameter of this cast to 63 bits, but not
+        // the text of an expression.
+        (ColumnType::Int, Value::Text(_)) => ("CAST(CAST(", " AS CHAR) AS UNSIGNED)".to_owned()),
         _ => ("", String::new()),
     }
 }
@@ -107,7 +108,7 @@ pub(super) fn is_invalid_date(text: &str) -> bool {
 }
 
 /// Converts a timestamp with or without an offset for a session in UTC.
-fn to_utc(text: &str) -> Option<String> {
+pub(super) fn to_utc(text: &str) -> Option<String> {
     let iso = text.trim().replacen(' ', "T", 1);
     // PostgreSQL's short offset, which is also the form of Windlass's own timestamps.
     let full = if has_short_offset(&iso) { format!("{iso}:00") } else { iso.clone() };

@@ -87,7 +87,8 @@ fn lock_statement<'a>(scope: &Scope, items: &[WriteItem], group: &Updates<'_>) -
     matched.push(format!("{guard} = {value}"));
     let mut sql = Sql::new(Dialect::Mysql, "SELECT v.ord FROM ");
     cells.push(&mut sql);
-    sql.push(joined(scope, &matched)).push(" FOR UPDATE");
+    // MySQL refuses this over a JSON_TABLE unless it names the table to lock, which MariaDB cannot.
+    sql.push(joined(scope, &matched)).push(" FOR UPDATE /*!80000 OF t */");
     Ok(sql)
 }
 

@@ -93,7 +93,8 @@ async fn the_number_of_rows_is_estimated(db: Db) {
     let series = db.pick(
         "INSERT INTO t SELECT n, 'x' FROM generate_series(1, 5000) AS n",
         "INSERT INTO t WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 5000) SELECT n, 'x' FROM s",
-        "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_5000",
+        "INSERT INTO t WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 5000) \
+         SELECT n, 'x' FROM s",
     );
     db.run(series).await;
     let before = db.data.describe(&source("t")).await.unwrap().estimated_rows;

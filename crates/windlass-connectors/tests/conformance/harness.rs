@@ -78,7 +78,10 @@ impl Db {
     }
 
     pub(crate) async fn mariadb() -> Db {
-        let database = MariaServer::shared().database().await;
+        Db::mariadb_on(MariaServer::shared().database().await).await
+    }
+
+    pub(crate) async fn mariadb_on(database: MariaDatabase) -> Db {
         let data = connect(database.url(), 4).await.unwrap();
         data.prepare().await.unwrap();
         Db { data, raw: Raw::Mariadb(database), _folder: None }
@@ -210,7 +213,10 @@ impl Db {
             Raw::Dynamodb(tables) => tables.run(sql),
             Raw::Postgres(database) => database.run(sql).await,
             // TEXT cannot be a key in MariaDB.
-            Raw::Mariadb(database) => database.run(&sql.replace(" TEXT", " VARCHAR(200)")).await,
+            Raw::Mariadb(database) => {
+                let sql = MariaServer::shared().spell(&sql.replace(" TEXT", " VARCHAR(200)"));
+                database.run(&sql).await
+            }
             Raw::Sqlite(path) => {
                 open(path).execute_batch(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))
             }

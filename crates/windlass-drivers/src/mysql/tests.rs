@@ -30,8 +30,11 @@ async fn matched_rows_are_counted_and_a_rollback_undoes_them() {
 async fn every_session_is_strict_and_in_utc() {
     let (_, db) = table().await;
     let mut transaction = db.begin(Access::Write, "innodb_lock_wait_timeout = 7").await.unwrap();
-    let sql = "SELECT @@time_zone, @@tx_isolation, @@innodb_lock_wait_timeout";
-    let rows = transaction.query(sql, Vec::new()).await.unwrap();
+    // MySQL knows only the second name of the isolation level, MariaDB before 11.1 only the first.
+    let isolation =
+        if MariaServer::uses_mysql() { "transaction_isolation" } else { "tx_isolation" };
+    let sql = format!("SELECT @@time_zone, @@{isolation}, @@innodb_lock_wait_timeout");
+    let rows = transaction.query(&sql, Vec::new()).await.unwrap();
     let row: (String, String, i64) = mysql_async::from_row(rows.into_iter().next().unwrap());
     assert_eq!(row, ("+00:00".to_owned(), "READ-COMMITTED".to_owned(), 7));
     let error = transaction.execute("UPDATE t SET v = 'x'", Vec::new()).await.unwrap_err();

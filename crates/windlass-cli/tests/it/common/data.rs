@@ -107,11 +107,10 @@ impl Data {
     pub(crate) fn numbers(&self, last: i64) -> String {
         match self {
             Data::Postgres(_) => format!("SELECT n FROM generate_series(1, {last}) AS n"),
-            Data::Sqlite(_) => format!(
+            Data::Sqlite(_) | Data::Mariadb(_) => format!(
                 "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {last}) \
                  SELECT n FROM s"
             ),
-            Data::Mariadb(_) => format!("SELECT seq AS n FROM seq_1_to_{last}"),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::protocol::common::*;
 use windlass_core::Change;
+use windlass_testkit::MariaServer;
 
 /// Seven of a thousand rows, including the first, the last and neighbours.
 const BAD: [i64; 7] = [1, 250, 251, 252, 499, 777, 1000];
@@ -29,7 +30,10 @@ pub(crate) async fn a_check_violation_fails_only_the_violating_rows(fixture: Eng
     let message = fixture.spell_for_app(
         "violates check constraint",
         "CHECK constraint failed",
-        "CONSTRAINT `checked.amount` failed",
+        match MariaServer::uses_mysql() {
+            false => "CONSTRAINT `checked.amount` failed",
+            true => "Check constraint 'checked_chk_1' is violated",
+        },
     );
     for letter in &letters {
         assert!(letter.error.contains(message), "{}", letter.error);

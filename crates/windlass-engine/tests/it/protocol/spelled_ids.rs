@@ -43,7 +43,12 @@ fn spellings(fixture: &EngineFixture) -> Vec<Spelling> {
         _ => vec![
             spelling("decimal(12,2)", &["1", "2.5"], json!([1, "1.0", "1.00", "2.500", 7])),
             spelling("varchar(20)", &["'abc'", "'Def'"], json!(["ABC", "abc", "DEF", "x"])),
-            spelling("char(5)", &["'ab'", "'cd'"], json!(["ab", "ab ", "cd   ", "x"])),
+            // The default collation of MySQL does not ignore trailing spaces.
+            spelling(
+                "char(5) COLLATE utf8mb4_general_ci",
+                &["'ab'", "'cd'"],
+                json!(["ab", "ab ", "cd   ", "x"]),
+            ),
             spelling("uuid", &[UUIDS[0], UUIDS[1]], json!([UPPER, LOWER, OTHER, UNKNOWN])),
             spelling("timestamp(0)", &["'2025-01-31 03:00:00'", "'2025-02-01 00:00:00'"], times()),
         ],

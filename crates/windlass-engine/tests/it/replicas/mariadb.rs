@@ -29,6 +29,12 @@ const VISITS: &str = "
             RETURN 0;
         END;";
 
+/// Inserts this many visits.
+fn insert(rows: i64) -> String {
+    let rows: Vec<String> = (1..=rows).map(|id| format!("({id})")).collect();
+    format!("INSERT INTO visits (id) VALUES {}", rows.join(", "))
+}
+
 /// A primary and its replica, removed with the test.
 struct MariadbReplicaFixture {
     primary: MariaServer,
@@ -43,7 +49,7 @@ impl MariadbReplicaFixture {
         let primary = MariaServer::start_primary();
         let app = primary.database().await;
         app.run(VISITS).await;
-        app.run(&format!("INSERT INTO visits (id) SELECT seq FROM seq_1_to_{rows}")).await;
+        app.run(&insert(rows)).await;
         let replica = primary.replica();
         primary.reach(&replica).await;
         let copy = replica.existing(app.name());
@@ -147,14 +153,14 @@ async fn a_replica_whose_replication_is_stopped_is_not_read_until_it_resumes() {
     let fixture = MariadbReplicaFixture::new(100).await;
     let engine = fixture.engine("2s").await;
     for thread in ["SQL_THREAD", "IO_THREAD"] {
-        fixture.copy.run(&format!("STOP SLAVE {thread}")).await;
+        fixture.copy.run(&format!("STOP REPLICA {thread}")).await;
         serving(&engine, 0).await;
         let (_, lag) = engine.replicas("app").unwrap().lags().await.remove(0);
         let error = lag.unwrap_err().to_string();
         assert!(error.contains("its replication is stopped"), "{error}");
         let job = run(&engine).await;
         assert_eq!(fixture.read_by(&engine, job.id).await, (100, 0));
-        fixture.copy.run(&format!("START SLAVE {thread}")).await;
+        fixture.copy.run(&format!("START REPLICA {thread}")).await;
         serving(&engine, 1).await;
         let job = run(&engine).await;
         let (_, replica) = fixture.read_by(&engine, job.id).await;
@@ -203,7 +209,7 @@ async fn a_server_without_replication_serves_before_and_after_a_restart() {
     assert_eq!(app.name(), copy.name());
     for database in [&app, &copy] {
         database.run(VISITS).await;
-        database.run("INSERT INTO visits (id) SELECT seq FROM seq_1_to_100").await;
+        database.run(&insert(100)).await;
     }
     let folder = TempDir::new().unwrap();
     let urls = [copy.url().to_owned()];
@@ -226,7 +232,7 @@ async fn a_server_without_replication_serves_before_and_after_a_restart() {
 async fn a_replica_whose_status_may_not_be_queried_is_not_read() {
     let app = MariaServer::shared().database().await;
     app.run(VISITS).await;
-    app.run("INSERT INTO visits (id) SELECT seq FROM seq_1_to_100").await;
+    app.run(&insert(100)).await;
     app.run("CREATE USER reader@'%' IDENTIFIED BY 'reads'").await;
     app.run(&format!("GRANT SELECT, EXECUTE ON {}.* TO reader@'%'", app.name())).await;
     let (_, address) = app.url().split_once('@').unwrap();

@@ -198,7 +198,8 @@ impl TestDatabase {
             TestDatabase::Postgres(database) => database.run(sql).await,
             // MariaDB requires a length for a text that is indexed or has a default.
             TestDatabase::Mariadb(database) => {
-                database.run(&sql.replace(" text", " varchar(200)")).await
+                let sql = MariaServer::shared().spell(&sql.replace(" text", " varchar(200)"));
+                database.run(&sql).await
             }
             TestDatabase::Sqlite(file) => {
                 let owned = sql.to_owned();
