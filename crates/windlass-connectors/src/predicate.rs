@@ -90,15 +90,25 @@ pub(crate) fn push_range<'a>(
 ) {
     for (operator, bound) in [(" > ", &range.after), (" <= ", &range.upto)] {
         if let Some(key) = bound {
-            and(sql);
-            if sql.dialect == Dialect::Mysql && scope.key().len() > 1 {
-                push_bound(sql, scope, key, operator, alias);
-                continue;
-            }
-            sql.push(row(&sql.dialect.quote_columns(scope.key(), alias))).push(operator);
-            push_key(sql, scope, key);
+            push_comparison(sql, scope, operator, key, alias);
         }
     }
+}
+
+/// Adds a comparison of the record's key with this key, such as `key <= upto`.
+pub(crate) fn push_comparison<'a>(
+    sql: &mut Sql<'a>,
+    scope: &'a Scope,
+    operator: &str,
+    key: &'a Key,
+    alias: Option<&str>,
+) {
+    and(sql);
+    if sql.dialect == Dialect::Mysql && scope.key().len() > 1 {
+        return push_bound(sql, scope, key, operator, alias);
+    }
+    sql.push(row(&sql.dialect.quote_columns(scope.key(), alias))).push(operator);
+    push_key(sql, scope, key);
 }
 
 /// Adds a comparison with a key of several columns, column by column: MySQL does not use an index for

@@ -96,9 +96,22 @@ pub(super) async fn cut_values(
 /// The greatest key of the whole source, including records outside the job's conditions: it bounds
 /// ranges that are cut by keys alone. Where a key may be null, only records of the job count.
 pub(super) async fn greatest(transaction: &mut Transaction, scope: &Scope) -> Result<Option<Key>> {
+    outermost(transaction, scope, " DESC").await
+}
+
+/// The least key, of the same records as [`greatest`].
+pub(super) async fn least(transaction: &mut Transaction, scope: &Scope) -> Result<Option<Key>> {
+    outermost(transaction, scope, "").await
+}
+
+async fn outermost(
+    transaction: &mut Transaction,
+    scope: &Scope,
+    direction: &str,
+) -> Result<Option<Key>> {
     let mut queries = CutQueries { transaction, scope, within: None };
     let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
-    Ok(queries.select(&KeyRange::ALL, bounds, " DESC", 1, 0).await?.pop())
+    Ok(queries.select(&KeyRange::ALL, bounds, direction, 1, 0).await?.pop())
 }
 
 /// The n-th key of a range, by keys alone.

@@ -7,12 +7,14 @@ mod commit;
 mod cut;
 mod deferred;
 mod describe;
+mod dive;
 mod durability;
 #[cfg(feature = "export")]
 mod extract;
 mod fan_in;
 mod fence;
 mod history;
+mod midpoint;
 mod outbox;
 mod preview;
 mod read;

@@ -1,12 +1,12 @@
-//! Splits a table into ranges of similar size: by counting along the index, or in large tables by evenly
-//! spaced numbers.
+//! Splits a table into ranges of similar size: by counting a small table along its index, and by index dives
+//! otherwise.
 
 use super::Transaction;
-use super::{cut, read};
+use super::{cut, dive, read};
 use crate::predicate::{is_query, relation};
 use crate::sql::{Dialect, Sql};
 use crate::{Result, Scope};
-use windlass_core::{ColumnType, Key, KeyRange, Value};
+use windlass_core::{Key, KeyRange};
 
 /// Ranges that cover everything up to the greatest key.
 pub(super) async fn split(
@@ -33,24 +33,23 @@ async fn quantiles(
     if segments < 2 || is_query(scope) || !scope.walks_by_key(None) {
         return Ok(Vec::new());
     }
-    if scope.table.estimated_rows > MAX_COUNTED_ROWS && number(greatest, scope).is_some() {
-        let least = cut::nth(transaction, scope, &KeyRange::ALL, 1).await?;
-        let least = least.and_then(|least| number(&least, scope));
-        if let (Some(least), Some(greatest)) = (least, number(greatest, scope)) {
-            return spaced(transaction, scope, least, greatest, segments).await;
-        }
+    if !dive::can_split(scope) {
+        return counted(transaction, scope, segments).await;
     }
-    counted(transaction, scope, segments).await
+    let is_large = scope.table.estimated_rows > MAX_COUNTED_ROWS
+        || count(transaction, scope, Some(MAX_COUNTED_ROWS + 1)).await? > MAX_COUNTED_ROWS;
+    match is_large {
+        true => dive::quantiles(transaction, scope, greatest, segments).await,
+        false => counted(transaction, scope, segments).await,
+    }
 }
 
 /// The most rows of a table that is counted along its index, which gives equal parts. MySQL cannot sample.
-const MAX_COUNTED_ROWS: u64 = 1_000_000;
+const MAX_COUNTED_ROWS: u64 = 10_000;
 
 /// Every n-th key.
 async fn counted(transaction: &mut Transaction, scope: &Scope, segments: u32) -> Result<Vec<Key>> {
-    let text = format!("SELECT count(*) FROM {}", relation(Dialect::Mysql, scope));
-    let total = read::number(transaction, &Sql::new(Dialect::Mysql, text)).await?;
-    let every = (total.unsigned_abs().div_ceil(u64::from(segments))).max(1);
+    let every = count(transaction, scope, None).await?.div_ceil(u64::from(segments)).max(1);
     let mut cuts: Vec<Key> = Vec::new();
     for _ in 1..segments {
         let remaining = KeyRange { after: cuts.last().cloned(), upto: None };
@@ -60,29 +59,15 @@ async fn counted(transaction: &mut Transaction, scope: &Scope, segments: u32) ->
     Ok(cuts)
 }
 
-/// The first keys at or after evenly spaced numbers. The parts are as even as the keys are.
-async fn spaced(
-    transaction: &mut Transaction,
-    scope: &Scope,
-    least: i128,
-    greatest: i128,
-    segments: u32,
-) -> Result<Vec<Key>> {
-    let mut cuts = Vec::new();
-    for n in 1..segments {
-        let at = least + (greatest - least) * i128::from(n) / i128::from(segments);
-        let before = Key(vec![Value::Int(i64::try_from(at - 1).unwrap_or(i64::MIN))]);
-        let remaining = KeyRange { after: Some(before), upto: None };
-        cuts.extend(cut::nth(transaction, scope, &remaining, 1).await?);
-    }
-    Ok(cuts)
-}
-
-/// A key that is one integer.
-fn number(key: &Key, scope: &Scope) -> Option<i128> {
-    let column = scope.table.column(scope.key().first()?)?;
-    match key.0.as_slice() {
-        [Value::Int(number)] if column.kind == ColumnType::Int => Some((*number).into()),
-        _ => None,
-    }
+/// The number of rows of the table, counted up to a limit.
+async fn count(transaction: &mut Transaction, scope: &Scope, limit: Option<u64>) -> Result<u64> {
+    let relation = relation(Dialect::Mysql, scope);
+    let text = match limit {
+        None => format!("SELECT count(*) FROM {relation}"),
+        Some(limit) => {
+            format!("SELECT count(*) FROM (SELECT 1 FROM {relation} LIMIT {limit}) AS counted")
+        }
+    };
+    let rows = read::number(transaction, &Sql::new(Dialect::Mysql, text)).await?;
+    Ok(rows.unsigned_abs())
 }

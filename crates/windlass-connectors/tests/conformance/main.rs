@@ -16,6 +16,7 @@ mod inline_source;
 mod key_checks;
 mod keys;
 mod mariadb;
+mod mariadb_splitting;
 mod marking;
 mod outbox_privileges;
 mod outboxes;
