@@ -45,13 +45,13 @@ pub(crate) async fn run(servers: &Servers, weather: Weather) -> anyhow::Result<N
     };
     let percent = if weather == Weather::FailingReads { 5 } else { 0 };
     // Texts that occur only in the statement of each job's chunks.
-    servers.proxy.fail_reads("max(booked_at)", percent);
+    servers.fail_reads("max(booked_at)", percent);
     night.report = night.job(servers, weather, "DAILY_REPORT", date).await?;
-    let failed = servers.proxy.reads();
-    servers.proxy.fail_reads("`memo`", percent);
+    let failed = servers.reads();
+    servers.fail_reads("`memo`", percent);
     night.export = night.job(servers, weather, "TRANSACTIONS_EXPORT", date).await?;
-    servers.proxy.fail_reads("", 0);
-    night.reads = servers.proxy.reads();
+    servers.fail_reads("", 0);
+    night.reads = servers.reads();
     eprintln!("reads that failed: {} in the report, {} in all", failed.1, night.reads.1);
     night.equal = servers.loaded(date).await == servers.own.0;
     Ok(night)

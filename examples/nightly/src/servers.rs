@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::night::Weather;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tempfile::TempDir;
 use windlass_testkit::{
     Database, MariaDatabase, MariaServer, Moto, Options, PostgresServer, Proxy,
@@ -12,68 +12,110 @@ use windlass_testkit::{
 
 /// The servers of a night.
 pub(crate) struct Servers {
-    pub(crate) bank: MariaDatabase,
+    /// The bank's primary and its two replicas.
+    pub(crate) banks: [Bank; 3],
     pub(crate) warehouse: Database,
-    /// A proxy in front of the bank that forwards everything until it is told to fail.
-    pub(crate) proxy: Proxy,
     pub(crate) moto: Moto,
     /// The totals from a single statement on the bank, and its duration.
     pub(crate) own: (Vec<String>, Duration),
     /// The folder of the commands, with the example's windlass.toml.
     pub(crate) folder: TempDir,
-    _bank: MariaServer,
     _warehouse: PostgresServer,
+}
+
+/// A server with the bank's database.
+pub(crate) struct Bank {
+    pub(crate) server: MariaServer,
+    pub(crate) database: MariaDatabase,
+    /// A proxy in front of the server that forwards everything until it is told to fail.
+    pub(crate) proxy: Proxy,
+}
+
+impl Bank {
+    async fn new(server: MariaServer, name: &str) -> Bank {
+        let (database, proxy) = (server.existing(name), Proxy::start_mysql(server.addr()).await);
+        Bank { server, database, proxy }
+    }
 }
 
 /// Starts the servers and makes `rows` transactions.
 pub(crate) async fn start(rows: u64) -> anyhow::Result<Servers> {
-    eprintln!("starting MariaDB, PostgreSQL and an S3 endpoint");
-    let (mariadb, postgres) = (MariaServer::start(), PostgresServer::start(Options::default()));
-    let (bank, warehouse) = (mariadb.database().await, postgres.database().await);
-    let proxy = Proxy::start_mysql(mariadb.addr()).await;
+    eprintln!("starting MariaDB with two replicas, PostgreSQL and an S3 endpoint");
+    let primary = MariaServer::start_primary();
+    let (first, second) = (primary.replica(), primary.replica());
+    let postgres = PostgresServer::start(Options::default());
+    let (bank, warehouse) = (primary.database().await, postgres.database().await);
+    for replica in [&first, &second] {
+        primary.reach(replica).await;
+    }
+    let name = bank.name();
+    let banks = [
+        Bank::new(primary, name).await,
+        Bank::new(first, name).await,
+        Bank::new(second, name).await,
+    ];
     let moto = Moto::start();
     let folder = TempDir::new().context("a folder to run commands in")?;
-    fs::write(folder.path().join("windlass.toml"), include_str!("../windlass.toml"))?;
+    fs::write(folder.path().join("windlass.toml"), windlass_toml()?)?;
 
     let begun = Instant::now();
-    bank.run(&format!("SET @rows = {rows};\n{}", include_str!("../transactions.sql"))).await;
+    // The same rows on every server: that is faster than copying them through the binary log.
+    let script = include_str!("../transactions.sql");
+    let script = format!("SET sql_log_bin = 0, @rows = {rows};\n{script}");
+    for bank in &banks {
+        bank.database.run(&script).await;
+    }
     warehouse.run(include_str!("../warehouse.sql")).await;
-    eprintln!("{rows} transactions made in {:.1} s", begun.elapsed().as_secs_f64());
+    eprintln!("{rows} transactions made three times in {:.1} s", begun.elapsed().as_secs_f64());
 
     let begun = Instant::now();
     let sql = "SELECT branch, count(*), COALESCE(sum(amount), 0) FROM transactions GROUP BY branch";
     let own = lines(bank.rows(sql).await);
     let took = begun.elapsed();
     eprintln!("added up by one statement of MariaDB's own in {:.1} s", took.as_secs_f64());
-    Ok(Servers {
-        bank,
-        warehouse,
-        proxy,
-        moto,
-        own: (own, took),
-        folder,
-        _bank: mariadb,
-        _warehouse: postgres,
-    })
+    Ok(Servers { banks, warehouse, moto, own: (own, took), folder, _warehouse: postgres })
+}
+
+/// The example's configuration with its replicas.
+pub(crate) fn windlass_toml() -> anyhow::Result<String> {
+    let text = include_str!("../windlass.toml");
+    ensure!(text.contains("# replicas = "), "windlass.toml has no commented `replicas`");
+    Ok(text.replace("# replicas = ", "replicas = "))
 }
 
 impl Servers {
-    /// The variables that windlass.toml uses, and those of the S3 endpoint. The proxy is used only if it is to
+    /// The variables that windlass.toml uses, and those of the S3 endpoint. The proxies are used only if they are to
     /// fail reads.
     pub(crate) fn environment(&self, weather: Weather) -> Vec<(String, String)> {
-        let source = match weather {
-            Weather::Calm => self.bank.url().to_owned(),
-            Weather::FailingReads => self.proxy.url_via(self.bank.url()),
-        };
         let mut variables = self.moto.environment();
+        for (bank, name) in self.banks.iter().zip(["SOURCE_URL", "REPLICA_1_URL", "REPLICA_2_URL"])
+        {
+            let url = match weather {
+                Weather::Calm => bank.database.url().to_owned(),
+                Weather::FailingReads => bank.proxy.url_via(bank.database.url()),
+            };
+            variables.push((name.to_owned(), url));
+        }
         for (name, value) in [
-            ("SOURCE_URL", source),
             ("WAREHOUSE_URL", self.warehouse.url().to_owned()),
             ("OUTPUT", format!("s3://{}/nightly", Moto::BUCKET)),
         ] {
             variables.push((name.to_owned(), value));
         }
         variables
+    }
+
+    /// Makes this share of the statements with `text` fail, on all servers of the bank.
+    pub(crate) fn fail_reads(&self, text: &str, percent: u8) {
+        for bank in &self.banks {
+            bank.proxy.fail_reads(text, percent);
+        }
+    }
+
+    /// The number of such statements, and how many of them failed.
+    pub(crate) fn reads(&self) -> (usize, usize) {
+        let reads = self.banks.iter().map(|bank| bank.proxy.reads());
+        reads.fold((0, 0), |sum, reads| (sum.0 + reads.0, sum.1 + reads.1))
     }
 
     /// The totals in the warehouse for a date.
