@@ -28,6 +28,8 @@ mod postgres;
 mod process;
 mod proxy;
 mod python;
+#[cfg(feature = "redshift")]
+mod redshift;
 mod spawn;
 mod template;
 mod wait;
@@ -48,4 +50,6 @@ pub use postgres::{Database, Options, PostgresServer};
 pub use process::{Output, Running, Windlass, allow_descriptors, built_program, windlass_bin};
 pub use proxy::Proxy;
 pub use python::python_program;
+#[cfg(feature = "redshift")]
+pub use redshift::RedshiftServer;
 pub use wait::eventually;

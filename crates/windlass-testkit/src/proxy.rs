@@ -4,7 +4,7 @@ mod faults;
 mod mysql;
 mod session;
 mod statements;
-mod wire;
+pub(crate) mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,20 +5,20 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The codes of a startup packet that requests TLS or GSSAPI encryption.
-pub(super) const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
+pub(crate) const ENCRYPTION_REQUESTS: [u32; 2] = [80_877_103, 80_877_104];
 
 /// A message with its header.
-pub(super) struct Message {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Message {
-    pub(super) fn kind(&self) -> u8 {
+    pub(crate) fn kind(&self) -> u8 {
         self.bytes[0]
     }
 
     /// The text that ends with the `index`-th zero byte of the body.
-    pub(super) fn text(&self, index: usize) -> String {
+    pub(crate) fn text(&self, index: usize) -> String {
         let body = &self.bytes[5..];
         let text = body.split(|byte| *byte == 0).nth(index).unwrap_or_default();
         String::from_utf8_lossy(text).into_owned()
@@ -26,7 +26,7 @@ impl Message {
 }
 
 /// The next message, or `None` at the end of the stream.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Message>> {
     let mut kind = [0];
     if stream.read(&mut kind).await? == 0 {
         return Ok(None);
@@ -37,7 +37,7 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Op
 }
 
 /// The first packet of a connection, which has no type: its bytes and its code.
-pub(super) async fn read_startup(
+pub(crate) async fn read_startup(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<(Vec<u8>, u32)> {
     let mut bytes = Vec::new();
