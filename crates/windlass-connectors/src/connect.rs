@@ -14,6 +14,13 @@ pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connec
         }
         #[cfg(not(feature = "postgres"))]
         Url::Postgres(_) => return Err(Error::missing_feature("PostgreSQL", "postgres").into()),
+        #[cfg(feature = "postgres")]
+        Url::Redshift(url) => {
+            let pool = windlass_drivers::Redshift::new(&url, max_connections)?;
+            Arc::new(crate::redshift::RedshiftConnection::new(pool))
+        }
+        #[cfg(not(feature = "postgres"))]
+        Url::Redshift(_) => return Err(Error::missing_feature("Redshift", "postgres").into()),
         #[cfg(feature = "mysql")]
         Url::Mysql(url) => {
             let pool = windlass_drivers::Mysql::new(&url, max_connections)?;

@@ -70,6 +70,13 @@ pub trait FanIn: Send + Sync {
 pub trait Merge: Send + Sync {
     /// Runs a SELECT over a temporary table `parts`.
     async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows>;
+    /// The same, but sends the result in batches, for a result that may not fit into memory. Sends at least one
+    /// batch, so that the receiver gets the columns. Ends early when the receiver is dropped.
+    async fn reduce_into(&self, reduction: Reduction<'_>, batches: Sender<Rows>) -> Result<()> {
+        let Rows { columns, rows } = self.reduce(reduction).await?;
+        send_rows(&batches, &columns, rows).await;
+        Ok(())
+    }
     /// Prepares the statements that replace rows of the load's table by rows with these columns, without
     /// running them.
     async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
@@ -80,6 +87,29 @@ pub trait Merge: Send + Sync {
     /// the ledger row. Refuses a result with a row outside the bounds, and deletes no row outside
     /// them.
     async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger>;
+    /// Replaces rows of a table by those of Parquet files in S3, in one transaction that begins with the
+    /// compare-and-set on the ledger row.
+    async fn copy(&self, ledger: &Ledger, request: CopyRequest<'_>) -> Result<Ledger> {
+        let _ = (ledger, request);
+        let detail = "needs a connection to Redshift";
+        Err(Problem::field(Code::Source, "load.copy", detail).into())
+    }
+}
+
+/// Sends a result that is in memory in batches.
+async fn send_rows(batches: &Sender<Rows>, columns: &[Column], rows: Vec<Vec<Value>>) {
+    let batch = |rows| Rows { columns: columns.to_vec(), rows };
+    if rows.is_empty() {
+        let _ = batches.send(batch(rows)).await;
+        return;
+    }
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        let next = rows.by_ref().take(MAX_BATCH_ROWS).collect();
+        if batches.send(batch(next)).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// The rows to extract, and where to send them.
@@ -116,6 +146,41 @@ pub struct LoadRequest<'a> {
     pub params: &'a Params,
     /// The restrictions of the job.
     pub bounds: &'a [Bound],
+}
+
+impl LoadRequest<'_> {
+    /// Refuses a result that must not be loaded: a row outside the bounds, or without a value for a column of
+    /// `load.replace`.
+    pub fn check(self) -> Result<()> {
+        Replacement::new(self).map(drop)
+    }
+}
+
+/// Parquet files in S3 to load into a table.
+pub struct CopyRequest<'a> {
+    /// The table and the columns by which rows are replaced.
+    pub load: &'a Load,
+    /// The URL of the manifest. `None` if there are no files.
+    pub manifest: Option<&'a str>,
+    /// The role with which Redshift reads the files.
+    pub iam_role: &'a str,
+    /// The columns of the files, in their order.
+    pub columns: &'a [StagedColumn],
+    /// The number of rows in all files.
+    pub rows: i64,
+    /// The request's params.
+    pub params: &'a Params,
+    /// The restrictions of the job. The rows were checked before they were written.
+    pub bounds: &'a [Bound],
+}
+
+/// A column of the staging table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type in Redshift.
+    pub sql_type: String,
 }
 
 /// A filter or a claim of the job as a restriction of the rows that it loads.
@@ -291,7 +356,7 @@ mod tests {
 
     fn load(replace: &[&str]) -> Load {
         let replace = replace.iter().map(|name| (*name).to_owned()).collect();
-        Load { connection: "w".into(), table: "t".into(), replace }
+        Load { connection: "w".into(), table: "t".into(), replace, copy: None }
     }
 
     fn rows() -> Rows {

@@ -7,7 +7,7 @@
 //! implementation: [`InlineSource`] reads records that came with the request, [`ReplicaReader`] spreads
 //! reads over replicas, [`NoLedger`] is the target of jobs that only read.
 //!
-//! `sqlite/`, `postgres/` and `mysql/` have the same files.
+//! `sqlite/`, `postgres/` and `mysql/` have the same files. `redshift/` is only loaded.
 
 // The databases use every shared function between them; a build without some leaves others unused.
 #![cfg_attr(
@@ -53,6 +53,8 @@ pub mod outbox;
 mod postgres;
 mod predicate;
 mod prepare;
+#[cfg(feature = "postgres")]
+mod redshift;
 mod replicas;
 mod row_count;
 mod scope;
@@ -73,7 +75,10 @@ pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};
 #[cfg(feature = "export")]
 pub use fan_in::Extraction;
-pub use fan_in::{Bound, FanIn, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Rows};
+pub use fan_in::{
+    Bound, CopyRequest, FanIn, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Rows,
+    StagedColumn,
+};
 pub use history::LedgerHistory;
 pub use inline_source::InlineSource;
 pub use ledger::{DeferredItem, DeferredState, Fence, Ledger, LedgerRow};

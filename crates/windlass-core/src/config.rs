@@ -3,6 +3,7 @@
 mod alerts;
 mod connection;
 mod plaintext;
+mod redshift;
 mod service;
 
 pub use alerts::{Alerts, Webhook};
@@ -169,6 +170,7 @@ impl Config {
                     problems.push(job_type.problem(field, detail));
                 }
             }
+            problems.extend(redshift::problems(job_type, &self.connections));
         }
         for (name, connection) in &self.connections {
             problems.extend(connection.problems(name));

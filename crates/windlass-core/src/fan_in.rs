@@ -45,7 +45,12 @@ impl Load {
         replace: impl IntoIterator<Item = C>,
     ) -> Load {
         let replace = replace.into_iter().map(Into::into).collect();
-        Load { connection: connection.into(), table: table.into(), replace }
+        Load { connection: connection.into(), table: table.into(), replace, copy: None }
+    }
+
+    /// Loads with a COPY from S3, as Redshift needs it.
+    pub fn with_copy(self, copy: S3Copy) -> Load {
+        Load { copy: Some(copy), ..self }
     }
 }
 
@@ -67,6 +72,35 @@ pub struct Load {
     /// Rows whose values of these columns appear in the result are replaced by it.
     #[serde(default)]
     pub replace: Vec<String>,
+    /// Where the rows are staged for a connection to Redshift, which loads them with COPY.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<S3Copy>,
+}
+
+/// `copy = { from = "s3://bucket/{job_id}/", iam_role = "arn:aws:iam::…" }`
+///
+/// ```
+/// use windlass_core::{Load, S3Copy};
+///
+/// let copy = S3Copy::from_s3("s3://bucket/{job_id}/", "arn:aws:iam::123456789012:role/copy");
+/// let load = Load::into_table("warehouse", "daily_report", ["date"]).with_copy(copy);
+/// assert!(load.copy.is_some());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct S3Copy {
+    /// The prefix in S3 that the Parquet parts and their manifest are written to. An export has its own parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The role with which Redshift reads them: an ARN, several ARNs separated by commas, or `default`.
+    pub iam_role: String,
+}
+
+impl S3Copy {
+    /// Stages the rows in S3, and has Redshift read them with this role.
+    pub fn from_s3(from: impl Into<String>, iam_role: impl Into<String>) -> S3Copy {
+        S3Copy { from: Some(from.into()), iam_role: iam_role.into() }
+    }
 }
 
 impl JobType {
@@ -77,10 +111,11 @@ impl JobType {
 
     /// Whether the result of the job is a table.
     pub fn reduces(&self) -> bool {
-        matches!(self.step.kind, StepKind::Map(_))
-            || self.reduce.is_some()
-            || self.report.is_some()
-            || self.load.is_some()
+        match self.step.kind {
+            StepKind::Map(_) => true,
+            StepKind::Export(_) => false,
+            _ => self.reduce.is_some() || self.report.is_some() || self.load.is_some(),
+        }
     }
 
     /// All problems of the fan-in.
@@ -95,7 +130,12 @@ impl JobType {
         ];
         let kind = &self.step.kind;
         if matches!(kind, StepKind::Sql(_) | StepKind::Refresh | StepKind::Export(_)) {
+            let copies = self.load.as_ref().is_some_and(|load| load.copy.is_some());
+            let is_copied_export = copies && matches!(kind, StepKind::Export(_));
             for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+                if field == "load" && is_copied_export {
+                    continue;
+                }
                 refuse(field, "needs parts with rows: step.map, or a step that emits");
             }
         }
@@ -123,7 +163,56 @@ impl JobType {
         if self.load.as_ref().is_some_and(|load| load.table.is_empty()) {
             refuse("load.table", "is empty; name a table");
         }
+        problems.extend(self.copy_problems());
         problems.extend(self.shared_problems());
+        problems
+    }
+
+    /// Problems of `load.copy`.
+    fn copy_problems(&self) -> Vec<(&'static str, String)> {
+        let mut problems = Vec::new();
+        let Some(S3Copy { from, iam_role }) =
+            self.load.as_ref().and_then(|load| load.copy.as_ref())
+        else {
+            return problems;
+        };
+        let mut refuse = |field, detail: &str| problems.push((field, detail.to_owned()));
+        let is_arn = |role: &str| role.trim().starts_with("arn:aws") && role.contains(":role/");
+        if iam_role != "default" && !iam_role.split(',').all(is_arn) {
+            refuse(
+                "load.copy.iam_role",
+                "must be the ARN of a role, such as `arn:aws:iam::123456789012:role/redshift-copy`, several \
+                 ARNs separated by commas, or `default`",
+            );
+        }
+        match (&self.step.kind, from) {
+            (StepKind::Export(export), from) => {
+                if from.as_ref().is_some_and(|from| *from != export.to) {
+                    let detail = "differs from step.export.to; an export loads its own parts, so leave it out";
+                    refuse("load.copy.from", detail);
+                }
+                if !export.to.starts_with("s3://") {
+                    let detail = "must be `s3://BUCKET/PREFIX/` with load.copy: Redshift reads the parts from S3";
+                    refuse("step.export.to", detail);
+                }
+                if export.format != "parquet" {
+                    refuse("step.export.format", "must be `parquet` with load.copy");
+                }
+            }
+            (_, None) => refuse(
+                "load.copy.from",
+                "is missing; write the prefix in S3 for the parts, such as `s3://BUCKET/{job_id}/`",
+            ),
+            (_, Some(from)) if !from.starts_with("s3://") || !from.ends_with('/') => refuse(
+                "load.copy.from",
+                "must be a prefix in S3 that ends in `/`, such as `s3://BUCKET/{job_id}/`",
+            ),
+            (_, Some(from)) if !from.contains("{job_id}") => refuse(
+                "load.copy.from",
+                "lacks {job_id}, so that the jobs would share one place; write `s3://BUCKET/{job_id}/`",
+            ),
+            _ => {}
+        }
         problems
     }
 
@@ -159,7 +248,9 @@ impl JobType {
             StepKind::Export(export) => Some(("step.export.to", &export.to)),
             _ => None,
         };
-        for (field, to) in report.into_iter().chain(export) {
+        let copy = self.load.as_ref().and_then(|load| load.copy.as_ref()?.from.as_ref());
+        let copy = copy.map(|from| ("load.copy.from", from));
+        for (field, to) in report.into_iter().chain(export).chain(copy) {
             for rest in to.split("{claim:").skip(1) {
                 let name = rest.split('}').next().unwrap_or_default();
                 if !claims.contains_key(name) {
@@ -187,6 +278,59 @@ mod tests {
         );
         let job_type = Config::parse(&text, |_| None).unwrap().jobs["J"].clone();
         job_type.problems().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn wrong_copy_keys_are_refused() {
+        let role = "iam_role = \"arn:aws:iam::123456789012:role/copy\"";
+        let with = |copy: &str| {
+            let load = "load = { connection = \"w\", table = \"t\", replace = [\"county_code\"]";
+            problems(&format!("{load}, copy = {{ {copy} }} }}"))
+        };
+        for (copy, expected) in [
+            (role.to_owned(), "load.copy.from: is missing"),
+            (format!("from = \"file:x/\", {role}"), "must be a prefix in S3"),
+            (format!("from = \"s3://b/{{job_id}}\", {role}"), "that ends in `/`"),
+            (format!("from = \"s3://b/x/\", {role}"), "lacks {job_id}"),
+            (format!("from = \"s3://b/{{job_id}}/{{claim:x}}/\", {role}"), "{claim:x}"),
+            ("from = \"s3://b/{job_id}/\", iam_role = \"copy\"".to_owned(), "must be the ARN"),
+        ] {
+            let found = with(&copy);
+            assert!(found.iter().any(|found| found.contains(expected)), "{copy}: {found:?}");
+        }
+        for right in [role, "iam_role = \"default\""] {
+            let found = with(&format!("from = \"s3://b/{{job_id}}/\", {right}"));
+            assert_eq!(found, Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn an_export_is_loaded_with_copy_alone() {
+        let export = |to: &str, format: &str, copy: &str| {
+            let text = format!(
+                "[jobs.J]\nsource = {{ connection = \"a\", table = \"t\", key = [\"id\"] }}\n\
+                 step.export = {{ to = \"{to}\", format = \"{format}\" }}\n\
+                 load = {{ connection = \"w\", table = \"t\"{copy} }}\n"
+            );
+            let job_type = Config::parse(&text, |_| None).unwrap().jobs["J"].clone();
+            job_type.problems().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        let copy = ", copy = { iam_role = \"default\" }";
+        assert_eq!(export("s3://b/{job_id}/", "parquet", copy), "");
+        for (to, format, copy, expected) in [
+            ("s3://b/{job_id}/", "parquet", "", "load: needs parts with rows"),
+            ("file:x/{job_id}/", "parquet", copy, "step.export.to: must be `s3://"),
+            ("s3://b/{job_id}/", "csv", copy, "step.export.format: must be `parquet`"),
+            (
+                "s3://b/{job_id}/",
+                "parquet",
+                ", copy = { from = \"s3://c/{job_id}/\", iam_role = \"default\" }",
+                "load.copy.from: differs from step.export.to",
+            ),
+        ] {
+            let found = export(to, format, copy);
+            assert!(found.contains(expected), "{to} {format} {copy}: {found}");
+        }
     }
 
     #[test]

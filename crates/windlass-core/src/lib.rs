@@ -50,7 +50,7 @@ pub use definition::{ChunkOptions, JobType, Source, Throughput};
 pub use dependency::{Dependency, JoinArrival, JoinPoint, OnFailed, Verdict};
 pub use error_fingerprint::error_fingerprint;
 pub use error_kind::ErrorKind;
-pub use fan_in::{Load, Report};
+pub use fan_in::{Load, Report, S3Copy};
 pub use guard::Guard;
 pub use job::{ChunkCounts, ChunkId, ItemCounts, Job, JobId, JobOutput, OutputKind};
 pub use job_type_builder::JobTypeBuilder;

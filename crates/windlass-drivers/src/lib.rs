@@ -26,7 +26,10 @@ pub use tokio_postgres::{CopyInSink, CopyOutStream, Row, types};
 #[cfg(feature = "mysql")]
 pub use crate::mysql::Mysql;
 #[cfg(feature = "postgres")]
-pub use crate::postgres::{ChannelListener, DURABLE, Listener, Param, Postgres, Rows, Transaction};
+pub use crate::postgres::{
+    ChannelListener, DURABLE, Listener, Param, Postgres, Redshift, RedshiftTransaction, Rows,
+    TextRow, Transaction,
+};
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::Sqlite;
 pub use crate::{

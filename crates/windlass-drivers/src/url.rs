@@ -15,11 +15,13 @@ pub enum Url {
     Mysql(String),
     /// DynamoDB. The text is the whole URL, which may contain a secret key.
     Dynamodb(String),
+    /// Amazon Redshift. The text is the whole URL with its password.
+    Redshift(String),
 }
 
 impl Url {
     /// Parses `sqlite:PATH`, `sqlite://PATH`, `postgres://…`, `postgresql://…`, `mysql://…`,
-    /// `mariadb://…` and `dynamodb://…`.
+    /// `mariadb://…`, `dynamodb://…` and `redshift://…`.
     pub fn parse(text: &str) -> Result<Url, Error> {
         let text = text.trim();
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
@@ -30,6 +32,9 @@ impl Url {
         }
         if text.starts_with("dynamodb://") {
             return Ok(Url::Dynamodb(text.to_owned()));
+        }
+        if text.starts_with("redshift://") {
+            return Ok(Url::Redshift(text.to_owned()));
         }
         if let Some(rest) = text.strip_prefix("sqlite:") {
             return sqlite_path(rest.strip_prefix("//").unwrap_or(rest)).map(Url::Sqlite);
@@ -54,6 +59,7 @@ impl std::fmt::Debug for Url {
             Url::Postgres(url) => write!(f, "Postgres({})", redact(url)),
             Url::Mysql(url) => write!(f, "Mysql({})", redact(url)),
             Url::Dynamodb(url) => write!(f, "Dynamodb({})", redact(url)),
+            Url::Redshift(url) => write!(f, "Redshift({})", redact(url)),
         }
     }
 }
@@ -65,7 +71,8 @@ pub fn redact(url: &str) -> String {
 
 const EXPECTED: &str = "write sqlite:PATH (for example sqlite:windlass.db), \
                         postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
-                        mysql://USER:PASSWORD@HOST:PORT/DATABASE or dynamodb://REGION";
+                        mysql://USER:PASSWORD@HOST:PORT/DATABASE, dynamodb://REGION \
+                        or redshift://USER:PASSWORD@HOST:PORT/DATABASE";
 
 const HIDDEN: &str = "***";
 
@@ -180,6 +187,8 @@ mod tests {
         for url in ["mysql://u:p@h/d", "mariadb://h/d"] {
             assert_eq!(Url::parse(url).unwrap(), Url::Mysql(url.to_owned()));
         }
+        let url = "redshift://u:p@h/d";
+        assert_eq!(Url::parse(url).unwrap(), Url::Redshift(url.to_owned()));
         let url = "dynamodb://eu-west-1";
         assert_eq!(Url::parse(url).unwrap(), Url::Dynamodb(url.to_owned()));
     }
@@ -226,6 +235,8 @@ mod tests {
         }
         let debug = format!("{:?}", Url::Mysql("mysql://u:secret@h/d".to_owned()));
         assert_eq!(debug, "Mysql(mysql://u:***@h/d)");
+        let debug = format!("{:?}", Url::Redshift("redshift://u:secret@h/d".to_owned()));
+        assert_eq!(debug, "Redshift(redshift://u:***@h/d)");
         let debug = format!("{:?}", Url::Dynamodb("dynamodb://key:secret@r".to_owned()));
         assert_eq!(debug, "Dynamodb(dynamodb://key:***@r)");
         let debug = format!("{:?}", Url::Postgres("postgres://u:secret@h/d".to_owned()));

@@ -59,6 +59,11 @@ impl Destination {
         &self.url
     }
 
+    /// The URL of an object.
+    pub fn object_url(&self, name: &str) -> String {
+        format!("{}/{name}", self.url.trim_end_matches('/'))
+    }
+
     /// Writes a small object in one request. It becomes visible when it is complete.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let path = self.path(name)?;

@@ -33,15 +33,15 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
         }
         #[cfg(not(feature = "postgres"))]
         Url::Postgres(_) => return Err(Error::missing_feature("PostgreSQL", "postgres").into()),
-        Url::Mysql(_) | Url::Dynamodb(_) => return Err(unsupported().into()),
+        Url::Mysql(_) | Url::Dynamodb(_) | Url::Redshift(_) => return Err(unsupported().into()),
     })
 }
 
-/// MySQL and DynamoDB can only be connections.
+/// MySQL, DynamoDB and Redshift can only be connections.
 fn unsupported() -> Error {
     Error::new(
         ErrorClass::Definition,
-        "the store cannot be in MySQL, MariaDB or DynamoDB, which serve as connections: write \
+        "the store cannot be in MySQL, MariaDB, DynamoDB or Redshift, which serve as connections: write \
          sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE where several machines share the work",
     )
 }

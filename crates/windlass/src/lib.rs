@@ -77,7 +77,7 @@ pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,
     DeadLetterStatus, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError, Job, JobId,
     JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnBadRow, OnConflict, OnExceeded, Outcome,
-    Problem, Record, Report, Request, Retention, RetryPolicy, Schedule, Secret, Value,
+    Problem, Record, Report, Request, Retention, RetryPolicy, S3Copy, Schedule, Secret, Value,
 };
 pub use windlass_engine::{
     AfterRestore, Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext,

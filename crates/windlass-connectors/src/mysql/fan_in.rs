@@ -9,17 +9,15 @@ use super::{
 };
 #[cfg(feature = "export")]
 use crate::Extraction;
-use crate::fan_in::Replacement;
+use crate::fan_in::{MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation};
 use crate::write::{insert_column, insert_columns, missing_load_table};
-use crate::{
-    FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result, Rows, Scope,
-    statement,
-};
+use crate::{FanIn, Ledger, LoadRequest, Mapped, Merge, Reduction, Result, Rows, Scope, statement};
 use async_trait::async_trait;
-use futures::TryStreamExt;
-use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Template, Value};
-use windlass_drivers::mysql::{Access, Row};
+use futures::{FutureExt, TryStreamExt};
+use tokio::sync::mpsc::Sender;
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Value};
+use windlass_drivers::mysql::{Access, Flow, Row};
 
 #[async_trait]
 impl FanIn for MysqlConnection {
@@ -57,15 +55,37 @@ impl FanIn for MysqlConnection {
 #[async_trait]
 impl Merge for MysqlConnection {
     async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows> {
-        let Reduction { columns, parts, select, params } = reduction;
-        let mut transaction = self
-            .db
-            .begin(Access::Write, &session_settings(CATALOG_TIMEOUT, CATALOG_TIMEOUT))
-            .await?;
-        let reduced = reduce(&mut transaction, columns, parts, select, params).await;
-        // The session is reused. If the connection is lost, the table is dropped with it.
-        let _ = transaction.batch("DROP TEMPORARY TABLE IF EXISTS parts").await;
-        release(transaction, reduced).await
+        let mut transaction = self.reduce_tx().await?;
+        let reduced = async {
+            let (sql, columns) = fill_parts(&mut transaction, reduction).await?;
+            let rows = select(&mut transaction, &sql, &columns).await?;
+            Ok(Rows { columns, rows })
+        };
+        let reduced = reduced.await;
+        drop_parts(transaction, reduced).await
+    }
+
+    async fn reduce_into(&self, reduction: Reduction<'_>, batches: Sender<Rows>) -> Result<()> {
+        let mut transaction = self.reduce_tx().await?;
+        let reduced = async {
+            let (sql, columns) = fill_parts(&mut transaction, reduction).await?;
+            let mut batch = Vec::new();
+            let take = |row: Row| {
+                batch.push(cells(&row, &columns)?);
+                if batch.len() < MAX_BATCH_ROWS {
+                    return Ok(Flow::More);
+                }
+                let rows = Rows { columns: columns.clone(), rows: std::mem::take(&mut batch) };
+                let batches = batches.clone();
+                Ok(Flow::Wait(async move { batches.send(rows).await.is_ok() }.boxed()))
+            };
+            let streamed: Result<()> = transaction.stream(&sql.text, sql.values(), take).await;
+            streamed?;
+            let _ = batches.send(Rows { columns, rows: batch }).await;
+            Ok(())
+        };
+        let reduced = reduced.await;
+        drop_parts(transaction, reduced).await
     }
 
     async fn prepare_replace(&self, load: &Load, columns: &[Column]) -> Result<()> {
@@ -91,6 +111,19 @@ impl Merge for MysqlConnection {
     }
 }
 
+impl MysqlConnection {
+    async fn reduce_tx(&self) -> Result<Transaction> {
+        let settings = session_settings(CATALOG_TIMEOUT, CATALOG_TIMEOUT);
+        Ok(self.db.begin(Access::Write, &settings).await?)
+    }
+}
+
+/// Ends a reduction. The session is reused; if the connection is lost, the table is dropped with it.
+async fn drop_parts<T>(mut transaction: Transaction, reduced: Result<T>) -> Result<T> {
+    let _ = transaction.batch("DROP TEMPORARY TABLE IF EXISTS parts").await;
+    release(transaction, reduced).await
+}
+
 fn cells(row: &Row, columns: &[Column]) -> Result<Vec<Value>> {
     columns.iter().enumerate().map(|(n, column)| value(row, n, Some(column))).collect()
 }
@@ -104,13 +137,12 @@ async fn select(
     rows.iter().map(|row| cells(row, columns)).collect()
 }
 
-async fn reduce(
+/// Fills the temporary table `parts`. Returns the user's SELECT over it, with its columns.
+async fn fill_parts<'a>(
     transaction: &mut Transaction,
-    columns: &[Column],
-    mut parts: Parts<'_>,
-    template: &Template,
-    params: &Params,
-) -> Result<Rows> {
+    reduction: Reduction<'a>,
+) -> Result<(Sql<'a>, Vec<Column>)> {
+    let Reduction { columns, mut parts, select, params } = reduction;
     let columns: Vec<Column> = columns.iter().map(typed).collect();
     let defined: Vec<String> = columns
         .iter()
@@ -123,11 +155,10 @@ async fn reduce(
     while let Some(rows) = parts.try_next().await? {
         insert(transaction, "parts", &columns.iter().collect::<Vec<_>>(), &names, &rows).await?;
     }
-    let sql = statement::reduce(Dialect::Mysql, template, params);
+    let sql = statement::reduce(Dialect::Mysql, select, params);
     let found = transaction.columns(&sql.text).await?;
     let columns: Vec<Column> = found.iter().map(describe::column_of).collect();
-    let rows = select(transaction, &sql, &columns).await?;
-    Ok(Rows { columns, rows })
+    Ok((sql, columns))
 }
 
 /// Inserts rows, several per statement.

@@ -11,16 +11,17 @@ use super::{
 #[cfg(feature = "export")]
 use crate::Extraction;
 use crate::array_text;
-use crate::fan_in::Replacement;
+use crate::fan_in::{MAX_BATCH_ROWS, Replacement};
 use crate::sql::{Dialect, Sql, has_collation, quote, quote_table};
 use crate::write::{insert_column, insert_columns, missing_load_table};
 use crate::{
-    ConnectorError, FanIn, Ledger, LoadRequest, Mapped, Merge, Params, Parts, Reduction, Result,
-    Rows, Scope, statement,
+    ConnectorError, FanIn, Ledger, LoadRequest, Mapped, Merge, Reduction, Result, Rows, Scope,
+    statement,
 };
 use async_trait::async_trait;
-use futures::{SinkExt, TryStreamExt};
-use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Template, Value};
+use futures::{SinkExt, StreamExt, TryStreamExt};
+use tokio::sync::mpsc::Sender;
+use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Value};
 use windlass_drivers::{Bytes, Error, Transaction};
 
 #[async_trait]
@@ -59,15 +60,36 @@ impl FanIn for PostgresConnection {
 #[async_trait]
 impl Merge for PostgresConnection {
     async fn reduce(&self, reduction: Reduction<'_>) -> Result<Rows> {
-        let Reduction { columns, parts, select, params } = reduction;
-        let timeout = milliseconds(CATALOG_TIMEOUT);
-        let settings = format!(
-            "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
-             SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 1"
-        );
-        let transaction = self.db.transaction(&settings).await?;
-        let reduced = reduce(&transaction, columns, parts, select, params).await;
+        let transaction = self.db.transaction(&reduce_settings()).await?;
+        let reduced = async {
+            let (sql, columns) = fill_parts(&transaction, reduction).await?;
+            let rows = select(&transaction, &sql, &columns).await?;
+            Ok(Rows { columns, rows })
+        };
+        let reduced = reduced.await;
         // The rollback drops the temporary table.
+        release(transaction, reduced).await
+    }
+
+    async fn reduce_into(&self, reduction: Reduction<'_>, batches: Sender<Rows>) -> Result<()> {
+        let transaction = self.db.transaction(&reduce_settings()).await?;
+        let reduced = async {
+            let (sql, columns) = fill_parts(&transaction, reduction).await?;
+            let mut rows = transaction.stream(&selected(&sql, &columns), &sql.params()).await?;
+            let mut batch = Vec::new();
+            while let Some(row) = rows.next().await {
+                batch.push(typed_values(&row?, &columns, &[])?);
+                if batch.len() == MAX_BATCH_ROWS {
+                    let rows = std::mem::take(&mut batch);
+                    if batches.send(Rows { columns: columns.clone(), rows }).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+            let _ = batches.send(Rows { columns, rows: batch }).await;
+            Ok(())
+        };
+        let reduced = reduced.await;
         release(transaction, reduced).await
     }
 
@@ -106,23 +128,33 @@ async fn select(
     sql: &Sql<'_>,
     columns: &[Column],
 ) -> Result<Vec<Vec<Value>>> {
+    let rows = transaction.query(&selected(sql, columns), &sql.params()).await?;
+    rows.iter().map(|row| typed_values(row, columns, &[])).collect()
+}
+
+fn selected(sql: &Sql<'_>, columns: &[Column]) -> String {
     let rendered: Vec<String> = columns
         .iter()
         .map(|column| Dialect::Postgres.render(column, &quote(&column.name)))
         .collect();
     // The line break ends a comment at the end of the user's statement.
-    let text = format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text);
-    let rows = transaction.query(&text, &sql.params()).await?;
-    rows.iter().map(|row| typed_values(row, columns, &[])).collect()
+    format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text)
 }
 
-async fn reduce(
+fn reduce_settings() -> String {
+    let timeout = milliseconds(CATALOG_TIMEOUT);
+    format!(
+        "SET LOCAL statement_timeout = {timeout}; SET LOCAL datestyle = 'ISO'; \
+         SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 1"
+    )
+}
+
+/// Fills the temporary table `parts`. Returns the user's SELECT over it, with its columns.
+async fn fill_parts<'a>(
     transaction: &Transaction,
-    columns: &[Column],
-    mut parts: Parts<'_>,
-    template: &Template,
-    params: &Params,
-) -> Result<Rows> {
+    reduction: Reduction<'a>,
+) -> Result<(Sql<'a>, Vec<Column>)> {
+    let Reduction { columns, mut parts, select, params } = reduction;
     let columns: &[Column] = &columns.iter().map(typed).collect::<Vec<_>>();
     let defined: Vec<String> =
         columns.iter().map(|c| format!("{} {}", quote(&c.name), c.sql_type)).collect();
@@ -145,10 +177,9 @@ async fn reduce(
         );
         transaction.execute(&sql, &batch.params()).await?;
     }
-    let sql = statement::reduce(Dialect::Postgres, template, params);
+    let sql = statement::reduce(Dialect::Postgres, select, params);
     let columns = describe::query_columns(transaction, &sql.text, &sql.params()).await?;
-    let rows = select(transaction, &sql, &columns).await?;
-    Ok(Rows { columns, rows })
+    Ok((sql, columns))
 }
 
 /// A column of another database, with a type that fits all values of its kind.

@@ -105,11 +105,7 @@ async fn confirmed_writes_are_flushed() {
         columns: vec![column("branch", ColumnType::Text), column("n", ColumnType::Int)],
         rows: vec![vec![Value::from("a"), Value::Int(1)]],
     };
-    let load = Load {
-        connection: "a".to_owned(),
-        table: "result".to_owned(),
-        replace: vec!["branch".to_owned()],
-    };
+    let load = Load::into_table("a", "result", ["branch"]);
     let fenced = data.fence(&[fence(-1)]).await.unwrap().pop().unwrap().unwrap();
     log.durable(
         "a load",

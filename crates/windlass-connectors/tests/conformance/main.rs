@@ -23,6 +23,8 @@ mod outboxes;
 mod quoting;
 mod random_statements;
 mod reading;
+#[cfg(all(feature = "export", feature = "postgres"))]
+mod redshift;
 mod self_join;
 mod splitting;
 mod validation;

@@ -16,7 +16,7 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Connection {
-    /// `sqlite:FILE`, `postgres://…` or `mysql://…`.
+    /// `sqlite:FILE`, `postgres://…`, `mysql://…`, `dynamodb://…` or `redshift://…`.
     pub url: String,
     /// Replicas that serve reads.
     #[serde(default)]
@@ -135,6 +135,16 @@ impl Connection {
                 refuse(&field, "is listed twice");
             }
         }
+        if self.is_redshift() {
+            let detail =
+                "is not available on Redshift, which only serves as the connection of a load";
+            let given = [
+                ("replicas", !self.replicas.is_empty()),
+                ("outbox", self.outbox),
+                ("health", self.health.is_some()),
+            ];
+            given.iter().filter(|(_, given)| *given).for_each(|(field, _)| refuse(field, detail));
+        }
         if self.max_lag < SHORTEST_LAG {
             refuse("max_lag", "must be at least 1s; the default is 10s");
         }
@@ -150,6 +160,11 @@ impl Connection {
             }
         }
         problems
+    }
+
+    /// Whether it is Redshift, which only loads.
+    pub fn is_redshift(&self) -> bool {
+        kind(&self.url) == "redshift"
     }
 
     /// The connections that are reserved: one for the outbox relay while it submits, one to measure the

@@ -6,6 +6,7 @@ mod listener;
 mod param;
 mod pool;
 mod prepared;
+mod redshift;
 mod rows;
 mod settings;
 mod tls;
@@ -16,6 +17,7 @@ pub use self::{
     listener::Listener,
     param::Param,
     pool::{DURABLE, Postgres},
+    redshift::{Redshift, RedshiftTransaction, TextRow},
     rows::Rows,
     transaction::Transaction,
 };

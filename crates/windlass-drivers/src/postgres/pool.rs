@@ -28,7 +28,10 @@ pub struct Postgres {
 impl Postgres {
     /// Configures the database of this URL. Does not connect yet.
     pub fn new(url: &str, max_connections: usize) -> Result<Self, Error> {
-        let settings = Settings::parse(url)?;
+        Self::with(Settings::parse(url)?, max_connections)
+    }
+
+    pub(super) fn with(settings: Settings, max_connections: usize) -> Result<Self, Error> {
         let manager = Manager::from_config(
             settings.config.clone(),
             settings.tls.clone(),
@@ -117,7 +120,12 @@ impl Postgres {
     /// Begins a durable transaction with these settings (`""` or `SET LOCAL a = b; …`), in one round
     /// trip.
     pub async fn transaction(&self, settings: &str) -> Result<Transaction, Error> {
-        Ok(self.begin(settings, None).await?.0)
+        Ok(self.begin(&begin(settings), None).await?.0)
+    }
+
+    /// Begins a transaction with exactly this text.
+    pub(super) async fn begin_with(&self, begin: &str) -> Result<Transaction, Error> {
+        Ok(self.begin(begin, None).await?.0)
     }
 
     /// Begins a durable transaction and runs its first statement in the same round trip.
@@ -127,21 +135,20 @@ impl Postgres {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<(Transaction, Vec<Row>), Error> {
-        self.begin(settings, Some((sql, params))).await
+        self.begin(&begin(settings), Some((sql, params))).await
     }
 
     /// A pooled connection may be dead, as all of them are after a restart of the server. Nothing is
     /// committed at that point, so the next connection is used instead.
     async fn begin(
         &self,
-        settings: &str,
+        begin: &str,
         first: Option<(&str, &[Param<'_>])>,
     ) -> Result<(Transaction, Vec<Row>), Error> {
-        let begin = begin(settings);
         let mut dead = 0;
         loop {
             let client = self.client().await?;
-            match Transaction::begin(client, self.settings.clone(), &begin, first).await {
+            match Transaction::begin(client, self.settings.clone(), begin, first).await {
                 Err(error)
                     if error.class == ErrorClass::Connection && dead < self.max_connections() =>
                 {

@@ -31,6 +31,21 @@ impl Settings {
         error.connecting(&self.server, self.hint)
     }
 
+    /// Parses the URL of Redshift, which differs in its scheme and its default port.
+    pub(super) fn parse_redshift(url: &str) -> Result<Settings, Error> {
+        let rest = url.trim().strip_prefix("redshift://").unwrap_or_default();
+        let named = |error: Error| {
+            let message = error.message.replace("postgres://", "redshift://");
+            Error { message: message.replace("PostgreSQL", "Redshift"), ..error }
+        };
+        let mut settings = Settings::parse(&format!("postgres://{rest}")).map_err(named)?;
+        if settings.config.get_ports().is_empty() {
+            settings.config.port(REDSHIFT_PORT);
+            settings.server = server(&settings.config);
+        }
+        Ok(settings)
+    }
+
     pub(super) fn parse(url: &str) -> Result<Settings, Error> {
         let Parts { address, security, given } = take_security(url)?;
         let hint = password_hint(url);
@@ -86,6 +101,9 @@ impl Settings {
     }
 }
 
+/// The default port of Redshift.
+const REDSHIFT_PORT: u16 = 5439;
+
 /// Hosts, ports, database and user.
 fn server(config: &Config) -> String {
     let name = |host: &Host| match host {
@@ -135,6 +153,15 @@ mod tests {
 
         let socket = Settings::parse("postgres://u@%2Frun%2Fpg/d?sslmode=require").unwrap().config;
         assert_eq!(socket.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn redshift_has_its_own_default_port() {
+        let ports = |url| Settings::parse_redshift(url).unwrap().config.get_ports().to_vec();
+        assert_eq!(ports("redshift://u:p@h/d"), [5439]);
+        assert_eq!(ports("redshift://u:p@h:5440/d?sslmode=disable"), [5440]);
+        let Err(error) = Settings::parse_redshift("redshift:///d") else { panic!("no host") };
+        assert!(error.message.contains("redshift://USER"), "{error}");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use deadpool_postgres::{Client, Object};
 use futures::StreamExt as _;
 use tokio_postgres::{
-    CopyInSink, CopyOutStream, Row,
+    CopyInSink, CopyOutStream, Row, SimpleQueryMessage,
     types::{ToSql, Type},
 };
 
@@ -206,6 +206,12 @@ impl Transaction {
         self.watch(client.batch_execute(sql)).await
     }
 
+    /// Runs one statement in the simple protocol: no parameters, and all values as text.
+    pub(super) async fn simple(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, Error> {
+        let client = self.client()?;
+        self.watch(client.simple_query(sql)).await
+    }
+
     /// Begins a `COPY … FROM STDIN`. Nothing is copied without calling `finish` on the sink.
     ///
     /// The client can only COPY with a named prepared statement. It is closed before the transaction ends, so
@@ -226,8 +232,13 @@ impl Transaction {
 
     /// Commits. After an error of the class `Connection` the outcome is unknown. After any other error the
     /// transaction was rolled back.
-    pub async fn commit(mut self) -> Result<(), Error> {
-        match self.batch(COMMIT).await {
+    pub async fn commit(self) -> Result<(), Error> {
+        self.commit_with(COMMIT).await
+    }
+
+    /// Commits with this text.
+    pub(super) async fn commit_with(mut self, commit: &str) -> Result<(), Error> {
+        match self.batch(commit).await {
             Ok(()) => {
                 self.give_back();
                 Ok(())

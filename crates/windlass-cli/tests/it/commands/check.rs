@@ -211,7 +211,12 @@ async fn a_store_in_mysql_is_refused_with_the_reason() {
     let output = sandbox.run("check").await;
     refused(
         &output,
-        &["store", "cannot be in MySQL, MariaDB or DynamoDB", "sqlite:PATH", "postgres://"],
+        &[
+            "store",
+            "cannot be in MySQL, MariaDB, DynamoDB or Redshift",
+            "sqlite:PATH",
+            "postgres://",
+        ],
     );
     assert!(!output.stderr.contains("wind%40lass"), "{}", output.stderr);
 }
