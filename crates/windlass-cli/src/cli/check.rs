@@ -207,6 +207,9 @@ fn show(Plan { checked, rows, answered }: &Plan) {
     }
     if let Some(load) = &definition.load {
         println!("  loads     {} on {}", load.table, load.connection);
+        if let Some(from) = load.copy.as_ref().and_then(|copy| copy.from.as_ref()) {
+            println!("            with COPY from {from}");
+        }
     }
     if let Some(report) = &definition.report {
         println!("  reports   {}", report.to);

@@ -25,6 +25,7 @@ mod merge;
 mod nightly;
 mod outbox;
 mod pages;
+mod redshift;
 mod relationships;
 mod steering;
 mod steps;

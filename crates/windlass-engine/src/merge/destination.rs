@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::Result;
 use crate::job_context::JobContext;
+use crate::merge::copy;
 use crate::operate::files::FileContent;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use windlass_connectors::Rows;
@@ -12,8 +13,8 @@ use windlass_core::{
 };
 use windlass_export::{
     Compression, Destination, Format, Manifest, ManifestPart, Output, PartName, PartWriter,
-    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, columns_in, scan_orphans, schema,
-    schema_of,
+    RecordBatch, RowBuilder, SchemaRef, TemplateVars, Written, columns_in, redshift_output,
+    scan_orphans, schema, schema_of,
 };
 use windlass_store::{JobSnapshot, MERGED, NewPart, PartRow, REPLACED};
 
@@ -35,10 +36,23 @@ impl JobDestination {
     pub(crate) fn of(job: &JobContext) -> Result<Option<JobDestination>> {
         let StepKind::Export(export) = &job.definition().step.kind else { return Ok(None) };
         let location = Destination::open(&fill_template(&job.snapshot, &export.to)?)?;
-        let output = output(export)?;
-        let columns = columns_in(output.format(), columns(job, export)?);
+        let is_copied = job.definition().load.as_ref().is_some_and(|load| load.copy.is_some());
+        let output = if is_copied { redshift_output()? } else { output(export)? };
+        let mut columns = columns_in(output.format(), columns(job, export)?);
+        if is_copied {
+            columns = columns.into_iter().map(copy::exportable).collect();
+            copy::check_columns(job.definition(), &columns)?;
+        }
         let schema = schema(&columns);
         Ok(Some(JobDestination { location, output, schema, columns }))
+    }
+
+    pub(crate) fn location(&self) -> &Destination {
+        &self.location
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
     /// Writes the received rows as the part of a chunk. The part becomes visible as a whole or not at
@@ -106,6 +120,7 @@ impl JobDestination {
             return Ok(());
         }
         Manifest::remove(&self.location).await?;
+        self.location.remove(copy::EXPORT_MANIFEST).await?;
         Ok(found.delete_orphans(&self.location).await?)
     }
 }
@@ -299,7 +314,8 @@ pub(crate) fn check_destinations(
         StepKind::Export(export) => Some(&export.to),
         _ => None,
     };
-    for template in definition.report.iter().map(|report| &report.to).chain(export) {
+    let copy = definition.load.as_ref().and_then(|load| load.copy.as_ref()?.from.as_ref());
+    for template in definition.report.iter().map(|report| &report.to).chain(export).chain(copy) {
         let filled = fill_template_for(JobId::now_v7(), definition, request, identity, template);
         if let Err(error) = filled {
             let is_claim = template.contains("{claim:") && error.to_string().contains("claim");

@@ -7,7 +7,8 @@
 use crate::Result;
 use crate::merge::map_export::{new_part, unreadable};
 use windlass_connectors::{Emitted, EmittedCursor, Rows};
-use windlass_core::Value;
+use windlass_core::problem::Code;
+use windlass_core::{Problem, Value};
 use windlass_store::{MERGED, NewPart};
 
 /// A stored result, opened for reading.
@@ -39,8 +40,54 @@ const INDEX_MAGIC: &[u8; 8] = b"WLINDEX1";
 /// Size of an index entry.
 const INDEX_ENTRY_BYTES: usize = 24;
 
+/// A result after it was loaded. One that is too large for memory has only its first rows here.
+pub(crate) struct MergedRows {
+    pub(crate) rows: Rows,
+    /// All rows.
+    pub(crate) total: i64,
+    /// The URL of the manifest that lists the files of the result, where it is in files.
+    pub(crate) manifest: Option<String>,
+}
+
+/// First rows of a large result that are kept in the store, for the job's page.
+pub(crate) const PREVIEW_ROWS: usize = 1000;
+
+impl MergedRows {
+    pub(crate) fn whole_of(rows: Rows) -> MergedRows {
+        let total = rows.rows.len() as i64;
+        MergedRows { rows, total, manifest: None }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.rows.rows.len() as i64 == self.total
+    }
+
+    /// All rows, for a report.
+    pub(crate) fn whole(&self) -> Result<&Rows> {
+        if self.is_whole() {
+            return Ok(&self.rows);
+        }
+        let detail = format!(
+            "the result has {} rows, which are too large for a report, whose rows must fit into memory; nothing was \
+             loaded. Leave out `report`: the files in load.copy.from hold the result",
+            self.total
+        );
+        Err(Problem::field(Code::Source, "report", detail).into())
+    }
+
+    /// What the store keeps: the result, or its first rows and the URL of its manifest.
+    pub(crate) fn into_part(mut self) -> Result<NewPart> {
+        match encode(&self.rows) {
+            Err(error) if self.manifest.is_none() => return Err(error),
+            Ok(part) if self.is_whole() => return Ok(part),
+            _ => self.rows.rows.truncate(PREVIEW_ROWS),
+        }
+        Ok(NewPart { name: self.manifest, rows: self.total + 1, ..encode(&self.rows)? })
+    }
+}
+
 /// Encodes a result for the store.
-pub(crate) fn encode(result: &Rows) -> Result<NewPart> {
+fn encode(result: &Rows) -> Result<NewPart> {
     let names: Vec<String> = result.columns.iter().map(|column| column.name.clone()).collect();
     let header: Vec<Value> = names.iter().cloned().map(Value::Text).collect();
     let mut text = b"[".to_vec();

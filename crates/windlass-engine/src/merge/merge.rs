@@ -10,26 +10,17 @@ use crate::Result;
 use crate::engine::Engine;
 use crate::job_context::JobContext;
 use crate::merge::destination::{self, JobDestination};
-use crate::merge::map_export;
+use crate::merge::result_rows::compute_result;
+use crate::merge::{copy, job_result};
 use crate::operate::after_restore;
-use futures::stream::{self, StreamExt, TryStreamExt};
-use std::collections::HashMap;
-use windlass_connectors::{
-    Bound, Connection, ConnectorError, EmittedCursor, Fence, LoadRequest, Parts, Reduction, Rows,
-    Scope,
-};
-use windlass_core::problem::Code;
+use windlass_connectors::{Bound, ConnectorError, Fence, Ledger, LoadRequest, Rows, Scope};
+#[cfg(feature = "html")]
+use windlass_core::Value;
 use windlass_core::{
-    ChunkId, Column, ColumnType, Cursor, ExactValue, JobId, JobStatus, JobType, Json, Load,
-    PaginationState, Problem, Report, Request, StepKind, Value,
+    ChunkId, Cursor, JobId, JobStatus, JobType, Load, PaginationState, Report, Request,
 };
 use windlass_drivers::ErrorClass;
 use windlass_store::{JobSnapshot, MERGED, NewPart, Page, REPORT, SegmentLease};
-
-/// Parts fetched per page.
-const PARTS_PER_PAGE: u32 = 10;
-/// Emitted rows fetched per page.
-const EMITTED_ROWS_PER_PAGE: u32 = 5000;
 
 /// What became of a merge.
 pub(crate) enum MergeOutcome {
@@ -72,6 +63,12 @@ async fn merge_all(
         let merged: Result<()> = async {
             let confirmed = confirm_lease(engine, lease);
             let manifest = destination.write_manifest(job, &parts, confirmed).await?;
+            if let Some(load) = &job.definition().load
+                && let Some(bounds) = load_bounds(engine, job).await?
+            {
+                let merge = Merging { engine, job, redrive_chain, lease };
+                copy::load_export(merge, load, &bounds, &destination).await?;
+            }
             Ok(engine.store().put_merged(lease, &manifest).await?)
         }
         .await;
@@ -84,25 +81,14 @@ async fn merge_all(
         return merged;
     }
     if job.definition().reduces() {
-        let result = compute_result(engine, job, redrive_chain).await?;
-        if let Some(load) = &job.definition().load {
-            let root = root_request(engine, &job.snapshot).await?;
-            match root.filter(|root| !is_partial(&job.snapshot.definition, root)) {
-                Some(root) => {
-                    let bounds = bounds(job, &root)?;
-                    load_into(engine, job, lease, load, &result, &bounds).await?;
-                }
-                None => tracing::info!(
-                    job = %job.snapshot.id,
-                    "result not loaded: the request has ids, a limit or filters that `load.replace` does not cover"
-                ),
-            }
-        }
+        let merge = Merging { engine, job, redrive_chain, lease };
+        let merged = merge_rows(merge).await?;
         if let Some(report) = &job.definition().report {
             let earlier = stored_report(engine, job.snapshot.id).await?;
             let record =
                 async |report: &NewPart| Ok(engine.store().put_report(lease, report).await?);
-            let written = destination::write_report(job, report, &result, earlier, record).await?;
+            let result = merged.whole()?;
+            let written = destination::write_report(job, report, result, earlier, record).await?;
             let confirmed = confirm_lease(engine, lease).await;
             if confirmed.as_ref().is_err_and(EngineError::is_lease_lost)
                 && is_cancelled(engine, job).await?
@@ -112,13 +98,56 @@ async fn merge_all(
             }
             confirmed?;
         }
-        let merged = crate::merge::job_result::encode(&result)?;
-        engine.store().put_merged(lease, &merged).await?;
+        engine.store().put_merged(lease, &merged.into_part()?).await?;
         if let Some(report) = &job.definition().report {
             write_page(engine, job, report, lease).await?;
         }
     }
     Ok(())
+}
+
+/// A merge that this process has leased.
+#[derive(Clone, Copy)]
+pub(crate) struct Merging<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) job: &'a JobContext,
+    pub(crate) redrive_chain: &'a [JobId],
+    pub(crate) lease: SegmentLease,
+}
+
+/// Computes the result, and loads it if the request covers all records.
+async fn merge_rows(merge: Merging<'_>) -> Result<job_result::MergedRows> {
+    let Merging { engine, job, redrive_chain, lease } = merge;
+    let load = job.definition().load.as_ref();
+    let bounds = match load {
+        Some(_) => load_bounds(engine, job).await?,
+        None => None,
+    };
+    if let Some(load) = load
+        && let (Some(copy), Some(bounds)) = (&load.copy, &bounds)
+    {
+        return copy::load_result(merge, load, copy, bounds).await;
+    }
+    let result = compute_result(engine, job, redrive_chain).await?;
+    if let (Some(load), Some(bounds)) = (load, &bounds) {
+        load_into(engine, job, lease, load, &result, bounds).await?;
+    }
+    Ok(job_result::MergedRows::whole_of(result))
+}
+
+/// The restrictions of the job's load. `None` if it must not load.
+async fn load_bounds(engine: &Engine, job: &JobContext) -> Result<Option<Vec<Bound>>> {
+    let root = root_request(engine, &job.snapshot).await?;
+    match root.filter(|root| !is_partial(&job.snapshot.definition, root)) {
+        Some(root) => bounds(job, &root).map(Some),
+        None => {
+            tracing::info!(
+                job = %job.snapshot.id,
+                "result not loaded: the request has ids, a limit or filters that `load.replace` does not cover"
+            );
+            Ok(None)
+        }
+    }
 }
 
 /// The report page is HTML, which this build leaves out.
@@ -169,7 +198,7 @@ pub(crate) async fn stored_report(engine: &Engine, job: JobId) -> Result<Option<
 /// The column names and the rows of a stored result.
 #[cfg(feature = "html")]
 pub(crate) fn decode_result(merged: &NewPart) -> Result<(Vec<String>, Vec<Vec<Value>>)> {
-    let mut rows = map_export::decode(merged)?.into_iter();
+    let mut rows = crate::merge::map_export::decode(merged)?.into_iter();
     let names = rows.next().into_iter().flatten().filter_map(|name| name.to_text()).collect();
     Ok((names, rows.collect()))
 }
@@ -211,177 +240,6 @@ fn bounds(job: &JobContext, root: &Request) -> Result<Vec<Bound>> {
     Ok(Scope::new(definition, table, &request, &job.snapshot.identity)?.bounds())
 }
 
-/// The result of `reduce` over the parts; without `reduce`, all rows of the parts.
-async fn compute_result(
-    engine: &Engine,
-    job: &JobContext,
-    redrive_chain: &[JobId],
-) -> Result<Rows> {
-    let definition = job.definition();
-    let (columns, parts) = match &definition.step.kind {
-        StepKind::Map(_) => {
-            let columns = job.part_columns.to_vec();
-            check_earlier_parts(engine, job, redrive_chain).await?;
-            let width = columns.len();
-            let parts = redrive_chain.iter().map(|id| mapped(engine, *id, width));
-            (columns, stream::iter(parts.collect::<Vec<_>>()).flatten().boxed())
-        }
-        _ => {
-            let columns = emitted_columns(emitted(job, redrive_chain, Vec::new())).await?;
-            (columns.clone(), emitted(job, redrive_chain, columns))
-        }
-    };
-    let Some(reduction) = definition.reduction()? else {
-        let rows = parts.try_concat().await?;
-        return Ok(Rows { columns, rows });
-    };
-    let place = match &definition.reduce_in {
-        Some(name) => engine.connection(name)?,
-        None => engine.connection(&definition.source.connection)?,
-    };
-    let columns = match definition.reduce_in {
-        // The SQL types of the source may not exist in the other database.
-        Some(_) => columns.into_iter().map(untyped).collect(),
-        None => columns,
-    };
-    Ok(place
-        .reduce(Reduction {
-            columns: &columns,
-            parts,
-            select: &reduction,
-            params: &job.snapshot.request.params,
-        })
-        .await?)
-}
-
-/// A column without the SQL type of its database, which may not exist in another one.
-pub(crate) fn untyped(column: Column) -> Column {
-    Column { sql_type: String::new(), ..column }
-}
-
-/// Refuses to merge a redrive without the parts of the original job, since its result would replace that of all
-/// rows by that of a few.
-async fn check_earlier_parts(engine: &Engine, job: &JobContext, chain: &[JobId]) -> Result<()> {
-    let root = job.snapshot.root;
-    if !chain.contains(&root) || root == job.snapshot.id {
-        return Ok(());
-    }
-    let original = engine.job(root).await?;
-    let refuse = |why: &str| {
-        let detail = format!("cannot merge this redrive with job {root}, {why}");
-        Err(Problem::new(Code::Status, detail).into())
-    };
-    if original.status != JobStatus::Completed {
-        return refuse("which is not completed; retry that job, then redrive");
-    }
-    if original.chunks.total > 0 && engine.store().parts(root, MERGED, 1).await?.is_empty() {
-        return refuse("whose parts were pruned; submit the job type again");
-    }
-    Ok(())
-}
-
-/// Streams the rows of a job's parts, a page of parts at a time. They must have this many columns: a redrive uses
-/// the current definition.
-fn mapped(engine: &Engine, job: JobId, columns: usize) -> Parts<'_> {
-    let pages = stream::try_unfold(MERGED, move |after| async move {
-        let page =
-            engine.store().parts(job, after, PARTS_PER_PAGE).await.map_err(into_data_error)?;
-        let Some(last) = page.last().map(|part| part.chunk) else { return Ok(None) };
-        let rows = page.iter().map(|row| map_export::decode(&row.part));
-        let rows = rows.collect::<Result<Vec<_>>>().map_err(into_data_error)?.concat();
-        if rows.iter().any(|row| row.len() != columns) {
-            let detail = format!(
-                "the parts of job {job} have other columns than step.map has now; submit the job type again"
-            );
-            return Err(Problem::field(Code::Source, "step.map", detail).into());
-        }
-        Ok::<_, ConnectorError>(Some((rows, last)))
-    });
-    pages.boxed()
-}
-
-/// Streams the rows that the items of these jobs emitted, as values of these columns.
-fn emitted<'a>(job: &'a JobContext, redrive_chain: &'a [JobId], columns: Vec<Column>) -> Parts<'a> {
-    let pages = stream::iter(redrive_chain.iter().copied()).flat_map(move |id| {
-        let columns = columns.clone();
-        stream::try_unfold(EmittedCursor::default(), move |after| {
-            let columns = columns.clone();
-            async move {
-                let page = job.target.emitted(id, &after, EMITTED_ROWS_PER_PAGE).await?;
-                let Some(last) = page.last().map(|row| row.cursor.clone()) else { return Ok(None) };
-                let rows = page.iter().map(|row| row_values(&row.fields, &columns));
-                Ok::<_, ConnectorError>(Some((
-                    rows.collect::<std::result::Result<Vec<_>, _>>()?,
-                    last,
-                )))
-            }
-        })
-        .boxed()
-    });
-    pages.boxed()
-}
-
-fn row_values(fields: &str, columns: &[Column]) -> std::result::Result<Vec<Value>, ConnectorError> {
-    if columns.is_empty() {
-        // The caller wants the names and types, not the values.
-        return Ok(Json::from_text(fields).map(Value::Json).into_iter().collect());
-    }
-    let mut row: HashMap<String, ExactValue> = serde_json::from_str(fields)
-        .map_err(|error| ConnectorError::Unreadable(format!("an emitted row: {error}")))?;
-    let mut value = |column: &Column| row.remove(&column.name).map_or(Value::Null, |value| value.0);
-    Ok(columns.iter().map(&mut value).collect())
-}
-
-/// The columns of emitted rows: every field of any row, with a type that holds all its values.
-async fn emitted_columns(mut rows: Parts<'_>) -> Result<Vec<Column>> {
-    let mut columns: Vec<Column> = Vec::new();
-    while let Some(page) = rows.try_next().await? {
-        for row in page {
-            let fields = row.into_iter().next().map(|row| row.to_json());
-            let Some(serde_json::Value::Object(fields)) = fields else {
-                continue;
-            };
-            for (name, value) in fields {
-                let kind = json_type(&value);
-                match columns.iter_mut().find(|column| column.name == name) {
-                    Some(column) => column.kind = widen(column.kind, kind),
-                    None => columns.push(Column {
-                        name,
-                        kind: kind.unwrap_or(ColumnType::Other),
-                        sql_type: String::new(),
-                        nullable: true,
-                    }),
-                }
-            }
-        }
-    }
-    Ok(columns)
-}
-
-fn json_type(value: &serde_json::Value) -> Option<ColumnType> {
-    use serde_json::Value as Json;
-    Some(match value {
-        Json::Null => return None,
-        Json::Bool(_) => ColumnType::Bool,
-        Json::Number(number) if number.is_i64() => ColumnType::Int,
-        Json::Number(_) => ColumnType::Float,
-        Json::String(_) => ColumnType::Text,
-        Json::Array(_) | Json::Object(_) => ColumnType::Json,
-    })
-}
-
-/// A type that holds values of both types. `Other` stands for a column with only nulls so far.
-fn widen(known: ColumnType, kind: Option<ColumnType>) -> ColumnType {
-    use ColumnType as T;
-    match (known, kind) {
-        (known, None) => known,
-        (T::Other, Some(kind)) => kind,
-        (known, Some(kind)) if known == kind => known,
-        (T::Int, Some(T::Float)) | (T::Float, Some(T::Int)) => T::Float,
-        _ => T::Text,
-    }
-}
-
 /// Replaces rows of the table by the result, once per job, however often it is called.
 async fn load_into(
     engine: &Engine,
@@ -391,24 +249,39 @@ async fn load_into(
     result: &Rows,
     bounds: &[Bound],
 ) -> Result<()> {
+    let Some(ledger) = begin_load(engine, lease, load).await? else { return Ok(()) };
+    let params = &job.snapshot.request.params;
+    let place = engine.connection(&load.connection)?;
+    place.replace(&ledger, LoadRequest { load, result, params, bounds }).await?;
+    log_loaded(lease.job, load, result.rows.len() as i64);
+    Ok(())
+}
+
+pub(super) fn log_loaded(job: JobId, load: &Load, rows: i64) {
+    tracing::info!(%job, connection = load.connection, table = load.table, rows, "result loaded");
+}
+
+/// Fences the ledger row of a load. `None` if the load is committed already.
+pub(super) async fn begin_load(
+    engine: &Engine,
+    lease: SegmentLease,
+    load: &Load,
+) -> Result<Option<Ledger>> {
     engine.prepare(&load.connection).await?;
-    let place: &dyn Connection = engine.connection(&load.connection)?.as_ref();
     let chunk = ChunkId { job: lease.job, number: MERGED };
     let fence = Fence { chunk, epoch: lease.epoch, nonce: lease.nonce, lost: false };
+    let place = engine.connection(&load.connection)?;
     let fenced = place.fence(&[fence]).await.map_err(lock_as_unavailable);
     let Some(ledger) = fenced?.pop().flatten() else {
-        return after_restore::handle_refused_load(engine, &load.connection, lease).await;
+        after_restore::handle_refused_load(engine, &load.connection, lease).await?;
+        return Ok(None);
     };
     if ledger.cursor == Cursor::End {
-        return Ok(());
+        return Ok(None);
     }
     // As after every fence: do not load for a job that has ended.
     confirm_lease(engine, lease).await?;
-    let params = &job.snapshot.request.params;
-    place.replace(&ledger, LoadRequest { load, result, params, bounds }).await?;
-    tracing::info!(job = %lease.job, connection = load.connection, table = load.table,
-        rows = result.rows.len(), "result loaded");
-    Ok(())
+    Ok(Some(ledger))
 }
 
 /// Checks that the lease of the merge still holds, by committing a page that changes nothing.
@@ -453,14 +326,4 @@ pub(crate) async fn fence_load(engine: &Engine, lease: SegmentLease, load: &Load
     // No row means that a higher epoch has fenced it already.
     let ledger = fenced.into_iter().next().flatten();
     Ok(ledger.is_some_and(|ledger| ledger.cursor == Cursor::End))
-}
-
-/// An engine error as the error type of the connectors, for use inside their streams.
-fn into_data_error(error: impl Into<EngineError>) -> ConnectorError {
-    match error.into() {
-        EngineError::Data(error) => error,
-        EngineError::Store(windlass_store::StoreError::Database(error)) => error.into(),
-        EngineError::Problem(problem) => problem.into(),
-        other => ConnectorError::Unreadable(other.to_string()),
-    }
 }

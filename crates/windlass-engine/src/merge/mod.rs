@@ -5,6 +5,11 @@
 mod bad_records;
 mod bad_rows;
 #[cfg(feature = "export")]
+pub(crate) mod copy;
+#[cfg(not(feature = "export"))]
+#[path = "no_copy.rs"]
+pub(crate) mod copy;
+#[cfg(feature = "export")]
 pub(crate) mod destination;
 #[cfg(not(feature = "export"))]
 #[path = "no_export.rs"]
@@ -15,3 +20,4 @@ pub(crate) mod map_export;
 pub(crate) mod merge;
 #[cfg(feature = "html")]
 pub(crate) mod report_page;
+pub(crate) mod result_rows;

@@ -98,6 +98,9 @@ pub(crate) fn check(definition: &JobType) -> std::result::Result<(), Problem> {
     match &definition.step.kind {
         StepKind::Export(_) => Err(missing(definition, "step.export")),
         _ if definition.report.is_some() => Err(missing(definition, "report")),
+        _ if definition.load.as_ref().is_some_and(|load| load.copy.is_some()) => {
+            Err(missing(definition, "load.copy"))
+        }
         _ => Ok(()),
     }
 }

@@ -109,7 +109,7 @@ fn outputs(
         }
     }
     // The first stored row holds the column names.
-    let rows = rows.map(|rows| rows - 1);
+    let rows = rows.map(|rows| rows - i64::from(definition.reduces()));
     if let Some(report) = &definition.report {
         add("Report", destination::fill_template(snapshot, &report.to)?, rows, None);
     }
@@ -128,6 +128,7 @@ fn outputs(
 fn first_rows(merged: &NewPart) -> Result<Rows> {
     let (columns, rows) = merge::decode_result(merged)?;
     let text = |row: Vec<Value>| row.iter().map(Value::to_text).collect();
-    let total = rows.len() as i64;
+    // The store may have the first rows alone.
+    let total = merged.rows - 1;
     Ok(Rows { columns, first: rows.into_iter().take(MAX_RESULT_ROWS).map(text).collect(), total })
 }

@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::execute::chunk_runner::ChunkRunner;
 use crate::execute::heartbeat::Heartbeat;
 use crate::execute::lease::ChunkLease;
+use crate::merge::copy;
 use crate::merge::destination::{self, JobDestination};
 use crate::merge::merge;
 use crate::operate::availability::is_connection_error;
@@ -162,11 +163,14 @@ async fn end_merge(engine: &Engine, lease: SegmentLease) -> Result<()> {
         if let Err(error) = &fenced {
             engine.connection_failed(&load.connection, error);
         }
-        if fenced? {
-            note = Some(format!(
-                "the load into {} was committed before the job was cancelled",
-                load.table
-            ));
+        match fenced? {
+            true => {
+                note = Some(format!(
+                    "the load into {} was committed before the job was cancelled",
+                    load.table
+                ));
+            }
+            false => copy::delete_staged(&snapshot).await?,
         }
     }
     if let Some(report) = merge::stored_report(engine, lease.job).await? {

@@ -72,7 +72,8 @@ impl Engine {
             add(OutputKind::Export, name, Some(manifest.rows));
         }
         // The first row of a stored result has the names of its columns.
-        let rows = stored.map(|result| result.rows - 1);
+        let header = i64::from(definition.reduces());
+        let rows = stored.map(|result| result.rows - header);
         if let Some(load) = &definition.load
             && self.was_loaded(&snapshot).await?
         {

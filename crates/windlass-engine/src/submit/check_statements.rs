@@ -2,7 +2,8 @@
 //! `load`, and the updates that other steps may answer.
 
 use crate::engine::Engine;
-use crate::merge::merge::untyped;
+use crate::merge::copy;
+use crate::merge::result_rows::untyped;
 use crate::submit::{Checked, describe_problem};
 use crate::{EngineError, Result};
 use futures::{StreamExt, stream};
@@ -49,7 +50,11 @@ impl Engine {
         };
         let Some(columns) = columns else {
             if let Some(load) = &definition.load {
-                self.check_load(definition, load, &[]).await?;
+                let exported = exported_columns(checked);
+                self.check_load(definition, load, &exported).await?;
+                if !exported.is_empty() {
+                    return Ok(notes);
+                }
             }
             let emitted = |field: &str| {
                 format!("{field} was not prepared: its columns are known once the step emits rows")
@@ -133,9 +138,20 @@ impl Engine {
                 return Err(definition.problem("load.table", detail).into());
             }
         }
+        if load.copy.is_some() {
+            copy::check_columns(definition, result)?;
+        }
         let prepared = connection.prepare_replace(load, result).await;
         prepared.map_err(|error| refused(definition, "load.table", error))
     }
+}
+
+/// The columns that an export writes. None for another step, and where the table does not list its columns.
+fn exported_columns(checked: &Checked) -> Vec<Column> {
+    let StepKind::Export(export) = &checked.definition.step.kind else { return Vec::new() };
+    let is_exported =
+        |column: &&Column| export.columns.is_empty() || export.columns.contains(&column.name);
+    checked.table.columns.iter().filter(is_exported).cloned().collect()
 }
 
 /// Has the database prepare the updates that a step with an outcome per item may answer. The columns that it
