@@ -2,14 +2,23 @@
 
 use crate::{Connection, Result};
 use std::sync::Arc;
-use windlass_drivers::{Error, Url};
+use windlass_drivers::{ConnectionGate, Error, Url};
 
 /// Opens the database of a URL. A SQLite file must exist. Servers are contacted with the first query.
 pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connection>> {
+    connect_gated(url, max_connections, None).await
+}
+
+/// [`connect`], to a server that is contacted when the gate is open.
+pub async fn connect_gated(
+    url: &str,
+    max_connections: usize,
+    gate: Option<Arc<dyn ConnectionGate>>,
+) -> Result<Arc<dyn Connection>> {
     Ok(match Url::parse(url)? {
         #[cfg(feature = "postgres")]
         Url::Postgres(url) => {
-            let pool = windlass_drivers::Postgres::new(&url, max_connections)?;
+            let pool = windlass_drivers::Postgres::new(&url, max_connections)?.with_gate(gate);
             Arc::new(crate::postgres::PostgresConnection::new(pool))
         }
         #[cfg(not(feature = "postgres"))]
@@ -23,7 +32,7 @@ pub async fn connect(url: &str, max_connections: usize) -> Result<Arc<dyn Connec
         Url::Redshift(_) => return Err(Error::missing_feature("Redshift", "postgres").into()),
         #[cfg(feature = "mysql")]
         Url::Mysql(url) => {
-            let pool = windlass_drivers::Mysql::new(&url, max_connections)?;
+            let pool = windlass_drivers::Mysql::new(&url, max_connections)?.with_gate(gate);
             Arc::new(crate::mysql::MysqlConnection::new(pool))
         }
         #[cfg(not(feature = "mysql"))]

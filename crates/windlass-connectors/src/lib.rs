@@ -69,7 +69,7 @@ mod value_lookup;
 mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
-pub use connect::connect;
+pub use connect::{connect, connect_gated};
 pub use connection::{Catalog, Connection, Replication};
 pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};

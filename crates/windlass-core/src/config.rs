@@ -5,11 +5,13 @@ mod connection;
 mod plaintext;
 mod redshift;
 mod service;
+mod store;
 
 pub use alerts::{Alerts, Webhook};
 pub use connection::{Connection, Health, LONGEST_LAG};
 pub use plaintext::{endpoint_problem, is_plaintext};
 pub use service::{Auth, Permission, Role, SUBMITTER_PRIORITY, Server};
+pub use store::Store;
 
 use crate::problem::{Code, Problem};
 use crate::{Dependency, JobType, Secret, StepKind};
@@ -42,20 +44,6 @@ pub struct Config {
     pub auth: Option<Auth>,
     /// Which alerts are posted where.
     pub alerts: Alerts,
-}
-
-/// `[store]`
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Store {
-    /// `sqlite:FILE` or `postgres://…`.
-    pub url: String,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Store { url: "sqlite:windlass.db".to_owned() }
-    }
 }
 
 impl Config {
@@ -131,7 +119,7 @@ impl Config {
     /// assert!(config.problems().is_empty());
     /// ```
     pub fn new(store_url: impl Into<String>) -> Config {
-        Config { store: Store { url: store_url.into() }, ..Config::default() }
+        Config { store: Store::new(store_url), ..Config::default() }
     }
 
     /// Adds a connection: a URL, or a [`Connection`] with settings.
@@ -175,6 +163,7 @@ impl Config {
         for (name, connection) in &self.connections {
             problems.extend(connection.problems(name));
         }
+        problems.extend(self.store.problems());
         problems.extend(Dependency::problems(&self.dependencies, &self.jobs));
         problems.extend(service::problems(&self.server, self.auth.as_ref()));
         problems.extend(self.alerts.problems());

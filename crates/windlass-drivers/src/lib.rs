@@ -6,6 +6,7 @@
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod error;
+mod gate;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "postgres")]
@@ -34,5 +35,6 @@ pub use crate::postgres::{
 pub use crate::sqlite::Sqlite;
 pub use crate::{
     error::{Error, ErrorClass},
+    gate::ConnectionGate,
     url::{Url, redact},
 };

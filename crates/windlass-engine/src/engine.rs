@@ -2,6 +2,7 @@
 
 use crate::merge::job_result::JobResult;
 use crate::operate::availability::Availability;
+use crate::operate::connection_budget::ConnectionBudget;
 use crate::operate::controls::Controls;
 use crate::operate::health_probe::Throttle;
 use crate::operate::process_identity;
@@ -13,10 +14,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use windlass_connectors::{Connection, Emitted, EmittedCursor, Replicas};
+use windlass_connectors::{Connection, Emitted, EmittedCursor, Replicas, connect_gated};
 use windlass_core::config;
 use windlass_core::problem::Code;
 use windlass_core::{Config, Identity, ItemError, Job, JobId, JobStatus, Outcome, Problem};
+use windlass_drivers::ConnectionGate;
 use windlass_store::{Capabilities, Store, StoreError};
 
 /// The engine of one process: it submits jobs, answers questions about them, and runs them. Cloning is
@@ -52,6 +54,8 @@ pub(crate) struct Shared {
     throttles: BTreeMap<String, Arc<Throttle>>,
     /// The availability of each connection that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
+    /// The connections with a total, and the share of this process.
+    pub(crate) budgets: BTreeMap<String, Arc<ConnectionBudget>>,
     pub(crate) quiet_since: QuietSince,
     /// The progress of jobs with a deadline.
     pub(crate) progress: crate::operate::alerts::ProgressOfJobs,
@@ -295,6 +299,11 @@ impl Builder {
         Builder { steps: self.steps.handler(name, function), ..self }
     }
 
+    /// Uses these handlers, instead of those registered before.
+    pub fn steps(self, steps: Steps) -> Builder {
+        Builder { steps, ..self }
+    }
+
     /// Registers a [`Step`] that processes whole batches, under the name in `step.handler`.
     pub fn step(self, name: &str, step: Arc<dyn Step>) -> Builder {
         Builder { steps: self.steps.step(name, step), ..self }
@@ -319,12 +328,13 @@ impl Builder {
         for job_type in self.config.jobs.values() {
             crate::merge::destination::check(job_type)?;
         }
-        let store = open_store(&self.config.store.url).await?;
+        let store = open_store(&self.config.store).await?;
         let (mut connections, mut replicas) = (BTreeMap::new(), BTreeMap::new());
+        let budgets = ConnectionBudget::all(&self.config, &store);
         for (name, connection) in &self.config.connections {
             let opened = match &connection.unset {
                 Some(unset) => Err(unset.clone()),
-                None => open(connection).await.map_err(|error| {
+                None => open(connection, budgets.get(name)).await.map_err(|error| {
                     let field = format!("connections.{name}.url");
                     Problem::field(Code::Unreachable, field, error.to_string())
                 }),
@@ -354,6 +364,7 @@ impl Builder {
             controls: Arc::default(),
             throttles,
             availability,
+            budgets,
             quiet_since: QuietSince::default(),
         };
         Ok(Engine { shared: Arc::new(shared) })
@@ -361,9 +372,9 @@ impl Builder {
 }
 
 /// Opens the store and migrates its schema.
-async fn open_store(url: &str) -> Result<Arc<dyn Store>> {
+async fn open_store(settings: &config::Store) -> Result<Arc<dyn Store>> {
     let opened = async {
-        let store = windlass_store::connect(url).await?;
+        let store = windlass_store::connect_with(&settings.url, settings.max_connections).await?;
         store.migrate().await?;
         Ok(store)
     };
@@ -383,17 +394,19 @@ pub(crate) fn unreachable(error: &windlass_drivers::Error) -> String {
 /// Opens a connection and prepares its replicas.
 async fn open(
     connection: &config::Connection,
+    budget: Option<&Arc<ConnectionBudget>>,
 ) -> windlass_connectors::Result<(Arc<dyn Connection>, Option<Replicas>)> {
-    let most = connection.max_connections.max(1 + connection.reserved());
+    let most = connection.pool_size();
+    let gate = || budget.cloned().map(|budget| budget as Arc<dyn ConnectionGate>);
     let config::Connection { url, replicas, max_lag, .. } = connection;
     if replicas.is_empty() {
-        return Ok((windlass_connectors::connect(url, most).await?, None));
+        return Ok((connect_gated(url, most, gate()).await?, None));
     }
     // One connection is reserved for asking the primary its write position while all others are in use.
-    let opened = windlass_connectors::connect(url, most - 1).await?;
+    let opened = connect_gated(url, most - 1, gate()).await?;
     let asking = match url.trim().starts_with("sqlite:") {
         true => opened.clone(),
-        false => windlass_connectors::connect(url, 1).await?,
+        false => connect_gated(url, 1, gate()).await?,
     };
-    Ok((opened, Some(Replicas::new(replicas, asking, most, *max_lag))))
+    Ok((opened, Some(Replicas::new(replicas, asking, most, *max_lag, gate()))))
 }

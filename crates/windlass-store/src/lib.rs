@@ -38,7 +38,7 @@ mod values;
 
 pub use alert::{Alert, AlertFilter, DeliveryAttempt, NewAlert, Occurrence, Unleasable};
 pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress};
-pub use connect::connect;
+pub use connect::{connect, connect_with};
 pub use control::{
     AS_DEFINED, Control, EVERYTHING, OrphanedLeases, SilentWorker, UNLIMITED, WorkerRow,
     connection_subject,
@@ -54,9 +54,10 @@ pub use segment::{LeasedSegment, NewSegment, Page, SegmentRow};
 pub use stats::{ChunkBucket, Depth, DurationBucket, HourlyJobs, Losses, Stats, ThroughputBucket};
 pub use subscription::Subscription;
 pub use traits::{
-    AlertStore, CancellationStore, ChangeStore, ChunkStore, ControlStore, DeadLetterStore,
-    DependencyStore, HistoryStore, JobStore, LeaseStore, LifecycleStore, PartStore, RetentionStore,
-    ScheduleStore, SchemaStore, SegmentStore, StatsStore, WorkerStore,
+    AlertStore, CancellationStore, ChangeStore, ChunkStore, ConnectionShare, ConnectionShareStore,
+    ControlStore, DeadLetterStore, DependencyStore, HistoryStore, JobStore, LeaseStore,
+    LifecycleStore, PartStore, RetentionStore, ScheduleStore, SchemaStore, SegmentStore,
+    StatsStore, TakenConnections, WorkerStore,
 };
 
 /// The whole store.
@@ -86,6 +87,7 @@ pub trait Store:
     + DeadLetterStore
     + ControlStore
     + WorkerStore
+    + ConnectionShareStore
     + ScheduleStore
     + DependencyStore
     + AlertStore

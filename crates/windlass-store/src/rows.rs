@@ -15,8 +15,8 @@ use crate::{
     Alert, ChunkBucket, ChunkRow, Control, DeadLetter, DeadLetterGroup, Depth, DurationBucket,
     HourlyJobs, JobSnapshot, JoinPointRow, Lease, LeasedChunk, LeasedSegment, LinkedJob, Losses,
     NewPart, Occurrence, OrphanedLeases, Owner, PartRow, RedriveRoot, Result, ScheduleRow,
-    SegmentLease, SegmentRow, SilentWorker, StoreError, ThroughputBucket, Trigger, Unleasable,
-    WorkerRow,
+    SegmentLease, SegmentRow, SilentWorker, StoreError, TakenConnections, ThroughputBucket,
+    Trigger, Unleasable, WorkerRow,
 };
 
 /// A job with its counters.
@@ -285,6 +285,12 @@ pub(crate) fn worker(row: &impl Fields) -> Result<WorkerRow> {
 /// A worker process that missed its last heartbeats.
 pub(crate) fn silent_worker(row: &impl Fields) -> Result<SilentWorker> {
     Ok(SilentWorker { name: row.text("name")?, process: row.text("process")? })
+}
+
+/// What is taken of a connection's total.
+pub(crate) fn taken(row: &impl Fields) -> Result<TakenConnections> {
+    let (connections, processes) = (row.int("connections")?, row.int("processes")?);
+    Ok(TakenConnections { connections, processes })
 }
 
 /// The leases of a worker process that missed its last heartbeats.

@@ -3,6 +3,7 @@
 use super::demo::classify;
 use super::print;
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 use std::path::Path;
 use windlass::{Config, Engine};
 
@@ -55,8 +56,21 @@ pub(super) async fn engine(path: &Path) -> Result<Engine> {
     connect(config(path)?).await
 }
 
-/// Connects the engine of a configuration.
+/// Connects the engine of a configuration. [`close`] gives back what it reserves.
 pub(super) async fn connect(config: Config) -> Result<Engine> {
     let builder = Engine::builder(config.clone());
-    Ok(classify::register(&config, builder).connect().await?)
+    let engine = classify::register(&config, builder).connect().await?;
+    CONNECTED.lock().push(engine.clone());
+    Ok(engine)
+}
+
+/// The engines of this process.
+static CONNECTED: Mutex<Vec<Engine>> = Mutex::new(Vec::new());
+
+/// Closes the engines of this process.
+pub(super) async fn close() {
+    let connected = std::mem::take(&mut *CONNECTED.lock());
+    for engine in connected {
+        engine.close().await;
+    }
 }

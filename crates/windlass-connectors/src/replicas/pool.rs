@@ -5,7 +5,7 @@ use crate::{Connection, ConnectorError, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use windlass_drivers::ErrorClass;
+use windlass_drivers::{ConnectionGate, ErrorClass};
 
 /// The replicas of one connection. They are not contacted before the first read.
 pub struct Replicas {
@@ -23,14 +23,16 @@ pub struct Replicas {
 
 impl Replicas {
     /// The replicas of these URLs, each with at most `max_connections`. `primary` reports the position
-    /// of the primary's writes.
+    /// of the primary's writes. They are contacted when the gate is open.
     pub fn new(
         urls: &[String],
         primary: Arc<dyn Connection>,
         max_connections: usize,
         max_lag: Duration,
+        gate: Option<Arc<dyn ConnectionGate>>,
     ) -> Replicas {
-        let replica = |url: &String| Arc::new(Replica::new(url, max_connections, max_lag));
+        let replica =
+            |url: &String| Arc::new(Replica::new(url, max_connections, max_lag, gate.clone()));
         Replicas {
             replicas: urls.iter().map(replica).collect(),
             primary,

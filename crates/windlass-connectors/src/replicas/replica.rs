@@ -1,13 +1,13 @@
 //! One replica: whether it is healthy, and the probe that finds out.
 
 use super::lag::PositionHistory;
-use crate::{Connection, Result, connect};
+use crate::{Connection, Result, connect, connect_gated};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, watch};
 use windlass_core::config::LONGEST_LAG;
-use windlass_drivers::{Error, ErrorClass, Url, redact};
+use windlass_drivers::{ConnectionGate, Error, ErrorClass, Url, redact};
 
 /// A probe slower than this counts as failed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,6 +31,7 @@ pub(super) struct Replica {
     url: String,
     max_connections: usize,
     max_lag: Duration,
+    gate: Option<Arc<dyn ConnectionGate>>,
     connections: OnceCell<Connections>,
     state: Mutex<State>,
     positions: Mutex<PositionHistory>,
@@ -55,13 +56,19 @@ enum State {
 }
 
 impl Replica {
-    pub(super) fn new(url: &str, max_connections: usize, max_lag: Duration) -> Replica {
+    pub(super) fn new(
+        url: &str,
+        max_connections: usize,
+        max_lag: Duration,
+        gate: Option<Arc<dyn ConnectionGate>>,
+    ) -> Replica {
         Replica {
             name: redact(url),
             url: url.to_owned(),
             max_connections,
             // Keeps additions to instants from overflowing.
             max_lag: max_lag.min(LONGEST_LAG),
+            gate,
             connections: OnceCell::new(),
             state: Mutex::new(State::Unknown),
             positions: Mutex::default(),
@@ -149,6 +156,10 @@ impl Replica {
         (self.max_lag / 5).min(MAX_PROBE_INTERVAL)
     }
 
+    async fn connect(&self, max_connections: usize) -> Result<Arc<dyn Connection>> {
+        connect_gated(&self.url, max_connections, self.gate.clone()).await
+    }
+
     /// Connects when first needed, since a SQLite file may be created later.
     async fn connections(&self) -> Result<&Connections> {
         let open = || async {
@@ -159,8 +170,8 @@ impl Replica {
                     Connections { probing: serving.clone(), serving }
                 }
                 _ => Connections {
-                    serving: connect(&self.url, self.max_connections.saturating_sub(1)).await?,
-                    probing: connect(&self.url, 1).await?,
+                    serving: self.connect(self.max_connections.saturating_sub(1)).await?,
+                    probing: self.connect(1).await?,
                 },
             })
         };

@@ -27,6 +27,9 @@ pub struct Connection {
     /// The most connections that one process opens to it, and to each of its replicas.
     #[serde(default = "default_connections")]
     pub max_connections: usize,
+    /// The most connections that all processes together open to it, and to each of its replicas.
+    #[serde(default)]
+    pub max_connections_total: Option<usize>,
     /// Whether applications enqueue requests in its outbox, for the relay to submit.
     #[serde(default)]
     pub outbox: bool,
@@ -76,6 +79,7 @@ impl Connection {
             replicas: Vec::new(),
             max_lag: default_lag(),
             max_connections: default_connections(),
+            max_connections_total: None,
             outbox: false,
             health: None,
             unset: None,
@@ -119,6 +123,17 @@ impl Connection {
                 (true, false) => "must be at least 3 with an outbox and replicas",
             };
             refuse("max_connections", detail);
+        }
+        if let Some(total) = self.max_connections_total {
+            let most = self.max_connections;
+            if !matches!(kind(&self.url), "postgres" | "mysql" | "redshift") {
+                refuse("max_connections_total", "is for servers; this database has no connections");
+            } else if total < most {
+                let detail = format!(
+                    "must be at least max_connections ({most}), which each process takes of it, got {total}"
+                );
+                refuse("max_connections_total", &detail);
+            }
         }
         for (place, replica) in self.replicas.iter().enumerate() {
             let field = format!("replicas[{place}]");
@@ -165,6 +180,11 @@ impl Connection {
     /// Whether it is Redshift, which only loads.
     pub fn is_redshift(&self) -> bool {
         kind(&self.url) == "redshift"
+    }
+
+    /// The most connections that one process opens.
+    pub fn pool_size(&self) -> usize {
+        self.max_connections.max(1 + self.reserved())
     }
 
     /// The connections that are reserved: one for the outbox relay while it submits, one to measure the
@@ -240,6 +260,22 @@ mod tests {
         );
         assert!(refusal("max_lag = \"soon\"").contains("line 3"));
         assert!(refusal("max_lag = 10").contains("line 3"));
+    }
+
+    #[test]
+    fn the_total_is_at_least_what_one_process_takes() {
+        assert_eq!(refusal("max_connections_total = 16"), "");
+        let message = refusal("max_connections_total = 8");
+        assert!(
+            message.contains(
+                "connections.app.max_connections_total: must be at least max_connections (16)"
+            ),
+            "{message}"
+        );
+        assert_eq!(refusal("max_connections = 2\nmax_connections_total = 8"), "");
+        let text = "[connections.app]\nurl = \"sqlite:a.db\"\nmax_connections_total = 99";
+        let problems = crate::Config::parse(text, |_| None).unwrap().problems();
+        assert!(problems[0].to_string().contains("is for servers"), "{}", problems[0]);
     }
 
     #[test]

@@ -7,12 +7,14 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Transaction, settings::Settings};
-use crate::{Error, ErrorClass};
+use crate::gate::Gate;
+use crate::{ConnectionGate, Error, ErrorClass};
 
 /// A MySQL or MariaDB database with a pool of connections. A clone shares the pool.
 #[derive(Clone)]
 pub struct Mysql {
     inner: Arc<Inner>,
+    gate: Gate,
 }
 
 /// The access mode of a transaction.
@@ -44,7 +46,13 @@ impl Mysql {
         let (settings, free) = (Settings::parse(url)?, Arc::new(Semaphore::new(max_connections)));
         Ok(Mysql {
             inner: Arc::new(Inner { settings, max_connections, free, idle: Mutex::default() }),
+            gate: Gate::default(),
         })
+    }
+
+    /// Waits for this gate before it uses a connection.
+    pub fn with_gate(self, gate: Option<Arc<dyn ConnectionGate>>) -> Self {
+        Mysql { gate: Gate::new(gate), ..self }
     }
 
     /// Begins a transaction in a session with these variables (`a = 1, b = 2`), in one round trip.
@@ -52,6 +60,7 @@ impl Mysql {
     /// A pooled connection may be dead, as all of them are after a restart of the server. Nothing is
     /// committed at that point, so the next connection is used instead.
     pub async fn begin(&self, access: Access, variables: &str) -> Result<Transaction, Error> {
+        self.gate.wait_until_open().await;
         let mut dead = 0;
         loop {
             let permit = self.acquire().await?;

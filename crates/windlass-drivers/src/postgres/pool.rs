@@ -14,7 +14,8 @@ use super::{
     prepared::{Sessions, Sql},
     settings::Settings,
 };
-use crate::{Error, ErrorClass, Row};
+use crate::gate::Gate;
+use crate::{ConnectionGate, Error, ErrorClass, Row};
 
 /// A PostgreSQL database with a pool of connections. A clone shares the pool.
 #[derive(Clone)]
@@ -23,6 +24,7 @@ pub struct Postgres {
     pub(super) settings: Arc<Settings>,
     idle_closer: Arc<Mutex<Option<JoinHandle<()>>>>,
     sessions: Arc<Sessions>,
+    gate: Gate,
 }
 
 impl Postgres {
@@ -52,7 +54,13 @@ impl Postgres {
             settings: Arc::new(settings),
             idle_closer: Arc::default(),
             sessions: Arc::default(),
+            gate: Gate::default(),
         })
+    }
+
+    /// Waits for this gate before it uses a connection.
+    pub fn with_gate(self, gate: Option<Arc<dyn ConnectionGate>>) -> Self {
+        Postgres { gate: Gate::new(gate), ..self }
     }
 
     /// Runs one statement in its own durable transaction with these settings, in one round trip: begin,
@@ -162,6 +170,7 @@ impl Postgres {
 
     /// A connection of the pool, or a new one.
     async fn client(&self) -> Result<Client, Error> {
+        self.gate.wait_until_open().await;
         self.start_idle_closer();
         self.pool.get().await.map_err(|error| match error {
             PoolError::Timeout(TimeoutType::Wait) => error.into(),
@@ -192,6 +201,7 @@ impl Postgres {
     /// Listens on a channel with a separate connection. `None` if notifications do not arrive, as behind a
     /// pooler in transaction mode.
     pub async fn listen(&self, channel: &str) -> Result<Option<Listener>, Error> {
+        self.gate.wait_until_open().await;
         let listener = Listener::connect(self, channel).await?;
         self.sessions.set_kept(listener.is_some());
         Ok(listener)

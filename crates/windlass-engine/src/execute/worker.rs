@@ -7,7 +7,7 @@ use crate::execute::heartbeat::Heartbeat;
 use crate::execute::ready_queue::ReadyQueue;
 use crate::execute::slots::{SlotPool, WorkerStats};
 use crate::execute::throttled::Saturated;
-use crate::operate::{health_probe, maintenance, retention};
+use crate::operate::{connection_budget, health_probe, maintenance, retention};
 use crate::plan::segment_planner;
 use crate::shutdown::Shutdown;
 use crate::submit::{dependents, outbox_relay};
@@ -152,6 +152,10 @@ impl Worker {
         tasks.spawn("maintenance", maintenance);
         tasks.spawn("retention", retention::run(engine(), shutdown()));
         tasks.spawn("dependents", dependents::run(engine(), shutdown()));
+        if !self.engine.shared.budgets.is_empty() {
+            let shares = connection_budget::run(engine(), self.options.only, shutdown());
+            tasks.spawn("connection budget", shares);
+        }
         for (name, connection) in &self.engine.config().connections {
             if let Some(health) = connection.health.clone() {
                 let probe = health_probe::run(engine(), name.clone(), health, shutdown());

@@ -232,7 +232,7 @@ impl Engine {
         })
     }
 
-    /// The capabilities without connections that are being probed.
+    /// The capabilities without connections that are being probed or wait for a share of their total.
     pub(crate) fn leasable(&self, by: &Capabilities) -> Capabilities {
         let mut by = by.clone();
         by.connections.retain(|name| self.is_leasable(name));
@@ -255,6 +255,7 @@ impl Engine {
 
     pub(crate) fn is_leasable(&self, name: &str) -> bool {
         self.availability(name).is_ok_and(|availability| availability.is_leasable())
+            && self.shared.budgets.get(name).is_none_or(|budget| budget.is_held())
     }
 
     /// Starts the probe of a connection if the error is a connection error. Returns whether it is.
@@ -281,7 +282,7 @@ impl Engine {
 }
 
 /// The connections that a job type reads, reduces in and loads into.
-fn connections(job_type: &JobType) -> impl Iterator<Item = &str> {
+pub(crate) fn connections(job_type: &JobType) -> impl Iterator<Item = &str> {
     let load = job_type.load.as_ref().map(|load| load.connection.as_str());
     let source = job_type.source.connection.as_str();
     [Some(source), job_type.reduce_in.as_deref(), load].into_iter().flatten()

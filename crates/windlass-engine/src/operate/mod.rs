@@ -5,6 +5,7 @@ pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod availability;
 pub(crate) mod cancellation;
+pub(crate) mod connection_budget;
 pub(crate) mod controls;
 pub(crate) mod files;
 pub(crate) mod health_probe;

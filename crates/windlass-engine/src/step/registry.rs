@@ -24,6 +24,13 @@ pub struct Steps {
     cache: Mutex<HashMap<String, Arc<dyn Step>>>,
 }
 
+/// A clone has the same handlers, and starts its own commands.
+impl Clone for Steps {
+    fn clone(&self) -> Steps {
+        Steps { handlers: self.handlers.clone(), cache: Mutex::default() }
+    }
+}
+
 /// Maximum number of cached steps. There are usually few; the limit bounds the memory of a process
 /// that runs for years.
 const MAX_CACHED_STEPS: usize = 1000;

@@ -2,7 +2,9 @@
 
 use crate::Result;
 use crate::engine::Engine;
+use crate::execute::slots::WorkerStats;
 use crate::execute::worker::{Options, Worker};
+use std::future::{Future, pending};
 use std::time::{Duration, Instant};
 use windlass_core::{Job, JobId, JobStatus, Request};
 use windlass_store::Subscription;
@@ -42,22 +44,39 @@ impl Engine {
     /// Those of [`Engine::submit`]. A job that fails is not an error: its status says so.
     pub async fn run(&self, request: Request) -> Result<Job> {
         let id = self.submit(request, Engine::local_identity()).await?.id();
-        let options = Options { only: Some(id), ..Options::default() };
-        let (worker, handle) = Worker::new(self.clone(), options);
+        self.work(id, Options::default(), pending()).await;
+        self.job(id).await
+    }
+
+    /// Works on a job until it has ended or is paused, the store fails, or `stop` is ready. Then it takes no
+    /// new chunk, finishes the commits in progress and hands the remaining chunks back. Workers in other
+    /// processes may take some of the job's chunks.
+    pub async fn work(
+        &self,
+        id: JobId,
+        options: Options,
+        stop: impl Future<Output = ()>,
+    ) -> WorkerStats {
+        let (worker, handle) = Worker::new(self.clone(), options.with_only(id));
         let working = tokio::spawn(worker.run());
-        let mut changes = self.store().subscribe();
-        let ended = loop {
-            match self.store().status(id).await {
-                Ok(Some(status)) if !has_settled(status) => {
-                    tokio::time::sleep(MIN_POLL_INTERVAL).await;
-                    changes.changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
-                }
-                _ => break self.job(id).await,
-            }
-        };
+        tokio::select! {
+            () = self.settled(id) => {}
+            () = stop => {}
+        }
         handle.shutdown();
-        let _ = working.await;
-        ended
+        working.await.unwrap_or_default()
+    }
+
+    /// Waits until the job has ended or is paused, or the store fails.
+    async fn settled(&self, id: JobId) {
+        let mut changes = self.store().subscribe();
+        while let Ok(Some(status)) = self.store().status(id).await {
+            if has_settled(status) {
+                return;
+            }
+            tokio::time::sleep(MIN_POLL_INTERVAL).await;
+            changes.changed(POLL_INTERVAL - MIN_POLL_INTERVAL).await;
+        }
     }
 }
 

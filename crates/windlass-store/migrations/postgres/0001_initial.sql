@@ -250,6 +250,16 @@ CREATE TABLE windlass_workers (
     process      text
 ) WITH (fillfactor = 50);
 
+-- Connection shares: how many connections of `max_connections_total` each process may open. A process extends its
+-- share while it lives.
+CREATE TABLE windlass_connection_shares (
+    connection   text NOT NULL,
+    process      text NOT NULL,
+    connections  bigint NOT NULL,
+    expires_at   timestamptz NOT NULL,
+    PRIMARY KEY (connection, process)
+) WITH (fillfactor = 50);
+
 -- Schedules. The next firing time is stored, and each process moves it on only from the time that it
 -- has handled, so that each time fires once.
 CREATE TABLE windlass_schedules (

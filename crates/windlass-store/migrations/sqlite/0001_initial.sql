@@ -237,6 +237,16 @@ CREATE TABLE windlass_workers (
     process      TEXT
 );
 
+-- Connection shares: how many connections of `max_connections_total` each process may open. A process extends its
+-- share while it lives.
+CREATE TABLE windlass_connection_shares (
+    connection   TEXT NOT NULL,
+    process      TEXT NOT NULL,
+    connections  INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    PRIMARY KEY (connection, process)
+) STRICT, WITHOUT ROWID;
+
 -- Schedules. The next firing time is stored, and each process moves it on only from the time that it
 -- has handled, so that each time fires once.
 CREATE TABLE windlass_schedules (

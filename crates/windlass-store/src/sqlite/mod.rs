@@ -5,6 +5,7 @@ mod alerts;
 mod cancellation;
 mod changes;
 mod chunks;
+mod connection_shares;
 mod controls;
 mod dead_letters;
 mod dependencies;

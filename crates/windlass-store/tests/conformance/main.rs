@@ -29,6 +29,7 @@ mod cancellation;
 mod changes;
 mod commands;
 mod completion;
+mod connection_shares;
 mod controls;
 mod dead_letters;
 mod dependencies;

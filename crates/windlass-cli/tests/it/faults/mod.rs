@@ -1,5 +1,6 @@
 //! Processes are killed, frozen and disconnected while they work. Every row is changed exactly once.
 
+mod connection_budget;
 mod diamond;
 mod durable;
 mod frozen_worker;
