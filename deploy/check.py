@@ -3,7 +3,7 @@
 - Kubernetes: every manifest against the schemas of the oldest and the newest supported version, and that each
   kustomization lists existing files and each file is listed
 - Terraform: every file is parsed; every variable, local value and resource that is used is declared
-- the state machine: every transition leads to a state, every placeholder is given
+- the state machines: every transition leads to a state, every placeholder is given
 - Windlass: every argument list begins with a command, and every `${VAR}` of windlass.toml is given
 """
 
@@ -81,7 +81,8 @@ def terraform(root):
         code = re.sub(r"(?m)^\s*#.*$", "", text)
         for name in sorted(set(used.findall(code)) - declared):
             report(path, f"{name} is not declared")
-    state_machine(root / "state-machine.json", "\n".join(texts.values()))
+    for name in ("state-machine.json", "state-machine-functions.json"):
+        state_machine(root / name, "\n".join(texts.values()))
     variables = set(re.findall(r"\$\{(\w+)\}", uncommented(root / "../../examples/nightly/windlass.toml")))
     for name in sorted(variables - set(re.findall(r"\b[A-Z][A-Z_]+\b", texts[root / "workers.tf"]))):
         if not name.startswith("REPLICA_"):
@@ -94,18 +95,19 @@ def uncommented(path):
 
 def state_machine(path, code):
     text = path.read_text()
-    given = re.search(r"state-machine\.json\", \{(.*?)\n  \}\)", code, re.DOTALL)
+    given = re.search(re.escape(path.name) + r"\", \{(.*?)\n\s*\}\)", code, re.DOTALL)
     given = set(re.findall(r"(?m)^\s*(\w+)\s*=", given.group(1))) if given else set()
     for name in sorted(given ^ set(re.findall(r"\$\{(\w+)\}", text))):
         report(path, f"${{{name}}} is used and not given, or given and not used")
-    transitions(path, json.loads(text))
+    # Some placeholders are numbers.
+    transitions(path, json.loads(re.sub(r"\$\{\w+\}", "1", text)))
 
 
 def transitions(path, machine):
     states = machine["States"]
     reached = {machine["StartAt"]}
     for name, state in states.items():
-        targets = {state.get("Next")} | {rule.get("Next") for rule in state.get("Catch", []) + state.get("Choices", [])}
+        targets = {state.get("Next"), state.get("Default")} | {rule.get("Next") for rule in state.get("Catch", []) + state.get("Choices", [])}
         targets = {target for target in targets if target}
         ends = state.get("End") or state["Type"] in ("Fail", "Succeed")
         if not ends and "Next" not in state and state["Type"] != "Choice":

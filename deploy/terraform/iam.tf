@@ -7,6 +7,7 @@ locals {
     proxy         = "rds.amazonaws.com"
     state-machine = "states.amazonaws.com"
     scheduler     = "scheduler.amazonaws.com"
+    function      = "lambda.amazonaws.com"
   }
 }
 
@@ -21,9 +22,9 @@ data "aws_iam_policy_document" "assume" {
       identifiers = [each.value]
     }
 
-    # Not for RDS Proxy, which is not documented to send the account.
+    # Not for RDS Proxy and Lambda, which are not documented to send the account.
     dynamic "condition" {
-      for_each = each.key == "proxy" ? [] : [local.account]
+      for_each = contains(["proxy", "function"], each.key) ? [] : [local.account]
 
       content {
         test     = "StringEquals"

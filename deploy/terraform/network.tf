@@ -3,22 +3,25 @@
 locals {
   # name = description
   security_groups = {
-    workers  = "Workers of ${var.name}"
-    store    = "Store of ${var.name}"
-    proxy    = "Proxy before the source of ${var.name}"
-    replicas = "Read replicas for ${var.name}"
+    workers     = "Workers of ${var.name}"
+    store       = "Store of ${var.name}"
+    proxy       = "Proxy before the source of ${var.name}"
+    replicas    = "Read replicas for ${var.name}"
+    store-proxy = "Proxy before the store of ${var.name}"
   }
   # from, to, port
   allowed = {
-    store    = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["store"].id, port = 5432 }
-    proxy    = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["proxy"].id, port = 3306 }
-    replicas = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["replicas"].id, port = 3306 }
-    source   = { from = aws_security_group.this["proxy"].id, to = var.source_security_group_id, port = 3306 }
+    store        = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["store"].id, port = 5432 }
+    proxy        = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["proxy"].id, port = 3306 }
+    replicas     = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["replicas"].id, port = 3306 }
+    source       = { from = aws_security_group.this["proxy"].id, to = var.source_security_group_id, port = 3306 }
+    store-proxy  = { from = aws_security_group.this["workers"].id, to = aws_security_group.this["store-proxy"].id, port = 5432 }
+    pooled-store = { from = aws_security_group.this["store-proxy"].id, to = aws_security_group.this["store"].id, port = 5432 }
   }
 }
 
 resource "aws_security_group" "this" {
-  #checkov:skip=CKV2_AWS_5:Attached by key in store.tf, source.tf and workers.tf
+  #checkov:skip=CKV2_AWS_5:Attached by key in store.tf, source.tf, workers.tf and functions.tf
   for_each    = local.security_groups
   name        = "${var.name}-${each.key}"
   description = each.value

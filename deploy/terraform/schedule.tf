@@ -44,7 +44,11 @@ resource "aws_sfn_state_machine" "night" {
   name     = var.name
   role_arn = aws_iam_role.state_machine.arn
 
-  definition = templatefile("${path.module}/state-machine.json", {
+  definition = var.functions > 0 ? templatefile("${path.module}/state-machine-functions.json", {
+    function = local.worker_name
+    workers  = var.functions
+    topic    = aws_sns_topic.alarms.arn
+    }) : templatefile("${path.module}/state-machine.json", {
     cluster         = aws_ecs_cluster.this.arn
     service         = aws_ecs_service.workers.name
     task_definition = aws_ecs_task_definition.worker.arn

@@ -27,6 +27,7 @@ locals {
   store_password = ephemeral.aws_secretsmanager_secret_version.store_password.secret_string
   source_login   = "${var.source_user}:${urlencode(var.source_password)}"
   rds_ca         = "ssl-mode=VERIFY_IDENTITY&ssl-ca=/etc/windlass/rds-ca.pem"
+  store_address  = var.functions > 0 ? "${aws_db_proxy.store[0].endpoint}:5432/windlass?sslmode=verify-full&sslrootcert=system" : "${aws_db_instance.store.endpoint}/windlass?sslmode=verify-full&sslrootcert=/etc/windlass/rds-ca.pem"
   replica_urls = {
     for index, replica in aws_db_instance.replica :
     "REPLICA_${index + 1}_URL" => "mysql://${local.source_login}@${replica.endpoint}/${var.source_database}?${local.rds_ca}"
@@ -58,6 +59,6 @@ resource "aws_secretsmanager_secret_version" "urls" {
   secret_string_wo_version = var.secrets_version
   secret_string_wo = jsonencode(merge(local.replica_urls, {
     SOURCE_URL    = "mysql://${local.source_login}@${aws_db_proxy.source.endpoint}:3306/${var.source_database}?ssl-mode=VERIFY_IDENTITY"
-    WAREHOUSE_URL = "postgres://windlass:${local.store_password}@${aws_db_instance.store.endpoint}/windlass?sslmode=verify-full&sslrootcert=/etc/windlass/rds-ca.pem"
+    WAREHOUSE_URL = "postgres://windlass:${local.store_password}@${local.store_address}"
   }))
 }

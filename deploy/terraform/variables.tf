@@ -96,6 +96,28 @@ variable "concurrency" {
   default     = 8
 }
 
+variable "functions" {
+  description = "Invocations of the Lambda function that work one job at the same time; 0 uses the tasks instead"
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = var.functions >= 0 && var.functions <= 1000
+    error_message = "A map of the state machine has at most 1,000 of them here."
+  }
+}
+
+variable "function_image" {
+  description = "With functions: the image with windlass-worker, windlass.toml and the CA bundle (Dockerfile.functions), by digest"
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.functions == 0 || var.function_image != ""
+    error_message = "Functions need an image."
+  }
+}
+
 variable "alarm_email" {
   description = "Who gets the alarms and the notice of each night"
   type        = string

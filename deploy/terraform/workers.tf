@@ -1,5 +1,5 @@
-# The worker tasks, as an ECS service on Fargate. The state machine scales it from 0 and back every night. A fleet of
-# Lambda functions over a SQL source is not part of Windlass yet.
+# The worker tasks, as an ECS service on Fargate. The state machine scales it from 0 and back every night, or invokes
+# functions instead (functions.tf). Also for commands by hand, such as `windlass retry`.
 
 resource "aws_ecs_cluster" "this" {
   name = var.name

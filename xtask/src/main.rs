@@ -8,6 +8,7 @@ mod deploy;
 mod matrix;
 mod needs;
 mod nightly;
+mod node;
 mod python;
 mod screenshots;
 mod test;
@@ -52,7 +53,7 @@ enum Task {
         #[arg(long, conflicts_with_all = ["rows", "concurrency"])]
         cost: bool,
     },
-    /// Check the files of deploy/: Kubernetes schemas, Terraform, the state machine. Also a part of `test`.
+    /// Check the files of deploy/: Kubernetes schemas, Terraform, the state machines. Also a part of `test`.
     Deployment,
     /// Make the screenshots in docs/images again.
     Screenshots,

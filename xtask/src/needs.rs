@@ -11,7 +11,6 @@ use std::process::{Command, Stdio};
 pub(crate) enum For {
     AllTests,
     QuickTests,
-    Matrix,
 }
 
 struct Need {
@@ -64,18 +63,15 @@ const NEEDS: &[Need] = &[
         quick: false,
     },
     Need { what: "jq", packages: &["jq"], is_installed: || on_path("jq"), quick: false },
+    // Installs the validator of state machines, and the PostgreSQL servers of `--matrix`.
+    Need { what: "npm", packages: &["npm"], is_installed: || on_path("npm"), quick: false },
 ];
-
-/// What `cargo xtask test --matrix` needs besides everything else: it installs PostgreSQL servers.
-const NPM: Need =
-    Need { what: "npm", packages: &["npm"], is_installed: || on_path("npm"), quick: false };
 
 /// Installs missing programs if possible. Returns whether all are installed; prints those that are not.
 pub(crate) fn install(tests: For) -> bool {
     let missing = || {
         let needed = move |need: &&Need| need.quick || tests != For::QuickTests;
-        let npm = (tests == For::Matrix).then_some(&NPM);
-        NEEDS.iter().chain(npm).filter(needed).filter(|need| !(need.is_installed)())
+        NEEDS.iter().filter(needed).filter(|need| !(need.is_installed)())
     };
     if missing().next().is_some() {
         match cannot_install() {

@@ -39,12 +39,14 @@ pub(crate) const MINISTACK: Environment = Environment {
     used_by: "the tests of DynamoDB on a second implementation",
 };
 
-const TEST_PACKAGES: [&str; 10] = [
+const TEST_PACKAGES: [&str; 11] = [
     // Tests the API against its OpenAPI document. The same seed gives the same requests.
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
-    // An S3, DynamoDB, SQS and EventBridge endpoint, and a client for them.
-    "moto[server]==5.2.5",
+    // An endpoint for S3, DynamoDB, SQS, SNS, EventBridge and Step Functions, and a client for them.
+    "moto[server,stepfunctions]==5.2.5",
+    // Evaluates the expressions of state machines, which moto cannot.
+    "jsonata-python==0.7.1",
     "boto3==1.44.0",
     // Validate the AWS SAM template, and expand it to CloudFormation.
     "cfn-lint==1.58.0",

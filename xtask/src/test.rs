@@ -58,7 +58,7 @@ pub(crate) fn run_quick() -> anyhow::Result<ExitCode> {
 
 /// Runs the suites of the commit protocol on every supported version of the databases whose name contains `filter`.
 pub(crate) fn run_matrix(filter: &str) -> anyhow::Result<ExitCode> {
-    if !needs::install(For::Matrix) {
+    if !needs::install(For::AllTests) {
         return Ok(ExitCode::from(2));
     }
     python::TESTS.install();

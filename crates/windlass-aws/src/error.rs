@@ -24,6 +24,9 @@ pub enum Error {
         /// The cause.
         error: windlass_connectors::ConnectorError,
     },
+    /// A job with a store could not be submitted, worked or read.
+    #[error(transparent)]
+    Engine(#[from] windlass_engine::EngineError),
 }
 
 /// A result with this crate's error.

@@ -52,6 +52,8 @@ impl Moto {
             command.args(["-c", SERVER, "-H", "127.0.0.1", "-p", &port.to_string()]);
             // Each test uses its own region, and so has its own DynamoDB.
             command.env("MOTO_ALLOW_NONEXISTENT_REGION", "true");
+            // State machines call the services of the same server.
+            command.env("MOTO_PORT", port.to_string());
             command.current_dir(folder.path()).stdin(Stdio::null()).env("PYTHONUNBUFFERED", "1");
             launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
         });
@@ -84,6 +86,18 @@ impl Moto {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let region = format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         Dynamodb::new(self.addr(), region)
+    }
+
+    /// Creates a secret in Secrets Manager, and returns its ARN.
+    pub fn secret(&self, text: &str) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let name = format!("secret-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let headers = "X-Amz-Target: secretsmanager.CreateSecret\r\n\
+                       Content-Type: application/x-amz-json-1.1\r\n";
+        let request = serde_json::json!({"Name": name, "SecretString": text});
+        let service = ("secretsmanager", "us-east-1");
+        let created = call_service(self.addr(), service, ("POST", "/"), headers, &request);
+        created["ARN"].as_str().expect("a secret has an ARN").to_owned()
     }
 
     /// Refuses every request from now on: access denied.
@@ -124,7 +138,13 @@ pub(crate) fn ask(addr: SocketAddr, method: &str, path: &str, body: &str) -> Str
 }
 
 /// Sends a request with these header lines and returns the whole answer.
-fn ask_with(addr: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> String {
+pub(crate) fn ask_with(
+    addr: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &str,
+) -> String {
     let mut stream = TcpStream::connect(addr).expect("failed to connect to moto");
     let length = body.len();
     write!(

@@ -126,8 +126,8 @@ impl Connection {
         }
         if let Some(total) = self.max_connections_total {
             let most = self.max_connections;
-            if !matches!(kind(&self.url), "postgres" | "mysql" | "redshift") {
-                refuse("max_connections_total", "is for servers; this database has no connections");
+            if !matches!(kind(&self.url), "postgres" | "mysql") {
+                refuse("max_connections_total", "is only for PostgreSQL and MySQL");
             } else if total < most {
                 let detail = format!(
                     "must be at least max_connections ({most}), which each process takes of it, got {total}"
@@ -275,7 +275,11 @@ mod tests {
         assert_eq!(refusal("max_connections = 2\nmax_connections_total = 8"), "");
         let text = "[connections.app]\nurl = \"sqlite:a.db\"\nmax_connections_total = 99";
         let problems = crate::Config::parse(text, |_| None).unwrap().problems();
-        assert!(problems[0].to_string().contains("is for servers"), "{}", problems[0]);
+        assert!(
+            problems[0].to_string().contains("is only for PostgreSQL and MySQL"),
+            "{}",
+            problems[0]
+        );
     }
 
     #[test]

@@ -14,6 +14,9 @@
 - Requests with the credentials of an assumed role need its permissions. moto checks all requests or none, by their own
   names and for DynamoDB without the resource. Here a request of DynamoDB or SQS needs the actions that AWS documents,
   on each table, index or queue that it names: a transaction those of its parts, a batch of messages that of one.
+- POST /windlass/functions names the URL of a Lambda function. Invocations of it are sent there; moto itself would need
+  Docker.
+- State machines are executed, also those with JSONata, for which moto's interpreter has no evaluator.
 """
 
 import collections
@@ -21,12 +24,16 @@ import copy
 import json
 import threading
 import time
+import urllib.request
 
+import jsonata
 import moto.core.authorization as authorization
+import moto.core.config
 import moto.dynamodb.models as models
 import moto.server
 import moto.settings
 import moto.sqs.models as queues
+import moto.stepfunctions.parser.asl.jsonata.jsonata as expressions
 from moto.core.exceptions import JsonRESTError
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
@@ -37,6 +44,7 @@ from moto.utilities.utils import get_partition
 
 lock = threading.Lock()
 faults = []
+functions = {}
 requests = collections.Counter()
 snapshots = None
 
@@ -192,12 +200,35 @@ IAMRequest.check_action_permitted = check_each
 IAMRequest._raise_access_denied = deny
 
 
+expressions._eval_jsonata = lambda expression: jsonata.Jsonata(expression).evaluate(None)
+moto.core.config.default_user_config["stepfunctions"]["execute_state_machine"] = True
+
+
+def invoke(url, event, start_response):
+    """Invokes a function, whose server answers like Lambda."""
+    request = urllib.request.Request(url, event, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as response:
+        body, failed = response.read(), response.headers.get("X-Amz-Function-Error")
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    start_response("200 OK", headers + ([("X-Amz-Function-Error", failed)] if failed else []))
+    return [body]
+
+
+def content(environ):
+    return environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+
+
 class Server(DomainDispatcherApplication):
     def __call__(self, environ, start_response):
         path, target = environ.get("PATH_INFO", ""), environ.get("HTTP_X_AMZ_TARGET", "")
         if path == "/windlass/faults":
-            faults.append(json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
+            faults.append(json.loads(content(environ)))
             return answer(start_response, "200 OK", "{}")
+        if path == "/windlass/functions":
+            functions.update(json.loads(content(environ)))
+            return answer(start_response, "200 OK", "{}")
+        if path.startswith("/2015-03-31/functions/") and path.split("/")[3] in functions:
+            return invoke(functions[path.split("/")[3]], content(environ), start_response)
         if path.startswith("/windlass/requests/"):
             region, operation = path.split("/")[3:5]
             return answer(start_response, "200 OK", str(requests[region, operation]))

@@ -31,29 +31,36 @@ pub(crate) const DATE: &str = "2026-01-31";
 impl NightlyFixture {
     /// Output goes to a folder.
     pub(crate) async fn in_a_folder() -> NightlyFixture {
-        NightlyFixture::new(Destination::Folder, &[], |url| url).await
+        NightlyFixture::new(Destination::Folder, ROWS, &[], |url| url).await
     }
 
     /// Output goes to a bucket of this endpoint.
     pub(crate) async fn in_a_bucket(moto: &Moto) -> NightlyFixture {
+        NightlyFixture::in_a_bucket_with(moto, ROWS).await
+    }
+
+    /// The same with another number of transactions.
+    pub(crate) async fn in_a_bucket_with(moto: &Moto, rows: i64) -> NightlyFixture {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let prefix = format!("night-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        NightlyFixture::new(Destination::Bucket(prefix), &moto.environment(), |url| url).await
+        let output = Destination::Bucket(prefix);
+        NightlyFixture::new(output, rows, &moto.environment(), |url| url).await
     }
 
     /// The bank is reached through another URL, which the test makes from its own.
     pub(crate) async fn via(url: impl FnOnce(String) -> String) -> NightlyFixture {
-        NightlyFixture::new(Destination::Folder, &[], url).await
+        NightlyFixture::new(Destination::Folder, ROWS, &[], url).await
     }
 
     async fn new(
         output: Destination,
+        number_of_rows: i64,
         more: &[(String, String)],
         via: impl FnOnce(String) -> String,
     ) -> NightlyFixture {
         let bank = MariaServer::shared().database().await;
         let rows = include_str!("../../../../../examples/nightly/transactions.sql");
-        bank.run(&format!("SET @rows = {ROWS};\n{rows}")).await;
+        bank.run(&format!("SET @rows = {number_of_rows};\n{rows}")).await;
         let warehouse = PostgresServer::shared().database().await;
         warehouse.run(include_str!("../../../../../examples/nightly/warehouse.sql")).await;
         let mut environment = vec![

@@ -5,6 +5,8 @@ mod bad_rows;
 mod cancel;
 mod firing;
 mod fixture;
+#[cfg(feature = "aws")]
+mod functions;
 mod killed;
 mod load;
 mod parquet;
