@@ -11,7 +11,7 @@ use super::tls::{self, Tls};
 use crate::{
     Error, ErrorClass,
     security::{Mode, Parts, take_security},
-    url::password_hint,
+    url::{password_hint, query_start},
 };
 
 /// The settings of new connections.
@@ -38,12 +38,7 @@ impl Settings {
             let message = error.message.replace("postgres://", "redshift://");
             Error { message: message.replace("PostgreSQL", "Redshift"), ..error }
         };
-        let mut settings = Settings::parse(&format!("postgres://{rest}")).map_err(named)?;
-        if settings.config.get_ports().is_empty() {
-            settings.config.port(REDSHIFT_PORT);
-            settings.server = server(&settings.config);
-        }
-        Ok(settings)
+        Settings::parse(&format!("postgres://{}", with_port(rest))).map_err(named)
     }
 
     pub(super) fn parse(url: &str) -> Result<Settings, Error> {
@@ -104,6 +99,19 @@ impl Settings {
 /// The default port of Redshift.
 const REDSHIFT_PORT: u16 = 5439;
 
+/// The rest of a URL with the default port after its host, if it names none.
+fn with_port(rest: &str) -> String {
+    let (address, query) = rest.split_at(query_start(rest));
+    let start = address.rfind('@').map_or(0, |at| at + 1);
+    let end = address[start..].find('/').map_or(address.len(), |slash| start + slash);
+    let host = &address[start..end];
+    let has_port = host.rsplit(']').next().is_some_and(|after| after.contains(':'));
+    if host.is_empty() || has_port || query.contains("port=") {
+        return rest.to_owned();
+    }
+    format!("{}:{REDSHIFT_PORT}{}{query}", &address[..end], &address[end..])
+}
+
 /// Hosts, ports, database and user.
 fn server(config: &Config) -> String {
     let name = |host: &Host| match host {
@@ -159,6 +167,7 @@ mod tests {
     fn redshift_has_its_own_default_port() {
         let ports = |url| Settings::parse_redshift(url).unwrap().config.get_ports().to_vec();
         assert_eq!(ports("redshift://u:p@h/d"), [5439]);
+        assert_eq!(ports("redshift://u:p@h?sslmode=disable"), [5439]);
         assert_eq!(ports("redshift://u:p@h:5440/d?sslmode=disable"), [5440]);
         let Err(error) = Settings::parse_redshift("redshift:///d") else { panic!("no host") };
         assert!(error.message.contains("redshift://USER"), "{error}");
