@@ -1,15 +1,16 @@
 //! The night by the functions and the state machine of deploy/terraform. moto interprets the state machine, and the
 //! functions are the real binary on the Lambda runtime of the testkit.
 
-use crate::common::{eventually, text};
+use crate::common::{CliSandbox, eventually, text};
 use crate::nightly::fixture::{DATE, NightlyFixture};
 use crate::nightly::reading::totals;
+use crate::redshift::nightly::RedshiftNight;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
 use windlass_testkit::aws::{Failure, Function, StateMachine};
-use windlass_testkit::{Moto, PgBouncer, PostgresServer, built_program};
+use windlass_testkit::{Database, Moto, PgBouncer, PostgresServer, built_program};
 
 /// What EventBridge Scheduler sends for the date: 03:00 in Tokyo.
 const TIME: &str = "2026-01-30T18:00:00Z";
@@ -22,9 +23,14 @@ fn function(fixture: &NightlyFixture, seconds: u64, has: impl Fn(&str) -> bool) 
     let variables = fixture.environment().filter(|(name, _)| has(name));
     let environment: Vec<(String, String)> =
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    function_in(&fixture.sandbox, &environment, seconds)
+}
+
+/// The function *worker* in this folder.
+fn function_in(sandbox: &CliSandbox, environment: &[(String, String)], seconds: u64) -> Function {
     let binary = built_program("windlass-aws", "windlass-worker");
     let time = Duration::from_secs(seconds);
-    Function::new(binary, &fixture.sandbox.path(""), &environment, time, 2 * WORKERS + 2)
+    Function::new(binary, &sandbox.path(""), environment, time, 2 * WORKERS + 2)
 }
 
 async fn deploy(function: &Function) -> StateMachine {
@@ -46,6 +52,28 @@ async fn submit(function: &Function, job_type: &str) -> String {
     text(&function.invoke(json!({"submit": request})).await.unwrap()["job"])
 }
 
+/// Kills functions at random moments while they work chunks.
+async fn kill_at_work(store: &Database, function: &Function, kills: usize) {
+    let mut rng = 20_261_117_u64;
+    for _ in 0..kills {
+        eventually("functions work chunks", async || {
+            let leased = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING'";
+            let exists = "SELECT count(*) FROM pg_tables WHERE tablename = 'windlass_chunks'";
+            store.one::<i64>(exists).await > 0
+                && store.one::<i64>(leased).await >= 2
+                && !function.at_work().is_empty()
+        })
+        .await;
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Any moment will do, so a pseudo-random one.
+        tokio::time::sleep(Duration::from_millis((rng >> 33) % 300)).await;
+        let at_work = function.at_work();
+        if let Some(victim) = at_work.get((rng >> 40) as usize % at_work.len().max(1)) {
+            let _ = kill(Pid::from_raw(i32::try_from(*victim).unwrap()), Signal::SIGKILL);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_night_has_the_banks_own_totals_although_functions_were_killed() {
     let fixture = NightlyFixture::in_a_bucket_with(Moto::shared(), ROWS).await;
@@ -59,24 +87,7 @@ async fn a_night_has_the_banks_own_totals_although_functions_were_killed() {
     function.set("WINDLASS_SECRET", &secret);
     let machine = deploy(&function).await;
     let execution = machine.start(&firing());
-    let mut rng = 20_261_117_u64;
-    for _ in 0..6 {
-        eventually("functions work chunks", async || {
-            let leased = "SELECT count(*) FROM windlass_chunks WHERE status = 'PROCESSING'";
-            let exists = "SELECT count(*) FROM pg_tables WHERE tablename = 'windlass_chunks'";
-            fixture.warehouse.one::<i64>(exists).await > 0
-                && fixture.warehouse.one::<i64>(leased).await >= 2
-                && !function.at_work().is_empty()
-        })
-        .await;
-        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Any moment will do, so a pseudo-random one.
-        tokio::time::sleep(Duration::from_millis((rng >> 33) % 300)).await;
-        let at_work = function.at_work();
-        if let Some(victim) = at_work.get((rng >> 40) as usize % at_work.len().max(1)) {
-            let _ = kill(Pid::from_raw(i32::try_from(*victim).unwrap()), Signal::SIGKILL);
-        }
-    }
+    kill_at_work(&fixture.warehouse, &function, 6).await;
     let ended = machine.ended(&execution).await;
     assert_eq!(ended["status"], "SUCCEEDED", "{ended:#}");
     let notices = machine.notices();
@@ -106,6 +117,27 @@ async fn a_night_has_the_banks_own_totals_although_functions_were_killed() {
     let again = machine.start(&firing());
     assert_eq!(machine.ended(&again).await["status"], "SUCCEEDED");
     assert_eq!(fixture.sandbox.json("jobs").await, jobs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_night_is_loaded_into_redshift_although_functions_were_killed() {
+    let night = RedshiftNight::new(ROWS, "functions").await;
+    let config = night.sandbox.read("windlass.toml");
+    let config = config
+        .replace("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0002) = 0 GROUP")
+        .replace("chunk.items = 10000", "chunk.items = 2000")
+        .replace("chunk.lease = \"10s\"", "chunk.lease = \"1s\"");
+    night.sandbox.write("windlass.toml", &config);
+    let function = function_in(&night.sandbox, &night.environment, 20);
+    let machine = deploy(&function).await;
+    let execution = machine.start(&firing());
+    kill_at_work(&night.store, &function, 3).await;
+    let ended = machine.ended(&execution).await;
+    assert_eq!(ended["status"], "SUCCEEDED", "{ended:#}");
+    night.totals_are_the_banks_own().await;
+    for job in night.sandbox.json("jobs").await.as_array().unwrap() {
+        night.sandbox.prove(&text(&job["id"])).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,4 +5,4 @@ mod fixture;
 mod killed;
 mod large;
 mod load;
-mod nightly;
+pub(crate) mod nightly;
