@@ -40,6 +40,13 @@ struct Cut {
     after: bool,
 }
 
+/// The address of the server of a URL such as `postgres://user@127.0.0.1:5432/name`.
+fn upstream(url: &str) -> SocketAddr {
+    let authority = url.split('/').nth(2).expect("the URL has no host");
+    let addr = authority.rsplit('@').next().unwrap_or_default();
+    addr.parse().expect("the URL has no address")
+}
+
 impl RedshiftServer {
     /// Serves a database of PostgreSQL as if it was Redshift's, with the files of this endpoint.
     pub async fn start(database: &Database, s3: &Moto) -> RedshiftServer {
@@ -58,7 +65,7 @@ impl RedshiftServer {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("failed to bind a port");
         let addr = listener.local_addr().expect("failed to read the port");
         let state = Arc::new(State {
-            upstream: crate::PostgresServer::shared().addr(),
+            upstream: upstream(&url),
             s3: s3.addr(),
             statements: Mutex::default(),
             cut: Mutex::default(),

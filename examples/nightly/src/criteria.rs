@@ -1,6 +1,7 @@
 //! Prints the measured values beside the required ones.
 
 use crate::night::Night;
+use crate::redshift::Load;
 use anyhow::Context;
 use std::time::Duration;
 
@@ -47,7 +48,12 @@ const MONTHLY: f64 = 3000.0;
 const MEGABYTES: u64 = 200;
 
 /// Prints the table. Returns whether all requirements are met.
-pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> anyhow::Result<bool> {
+pub(crate) fn print(
+    rows: u64,
+    calm: &Night,
+    rough: &Night,
+    redshift: &Load,
+) -> anyhow::Result<bool> {
     let prices = Prices::read()?;
     let took = calm.report + calm.export;
     let scale = NIGHT_ROWS / rows as f64;
@@ -81,6 +87,7 @@ pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> anyhow::Result<bo
         ),
         ("totals equal to the cent", yes(calm.equal), calm.equal),
         ("the same while reads fail", yes(rough.equal), rough.equal),
+        ("equal in Redshift's stand-in", yes(redshift.equal), redshift.equal),
         ("memory < 200 MB", format!("{peak} MB at most"), peak < MEGABYTES),
     ];
     println!("\n{rows} transactions, {} chunks in each of two jobs\n", calm.chunks / 2);
@@ -90,13 +97,15 @@ pub(crate) fn print(rows: u64, calm: &Night, rough: &Night) -> anyhow::Result<bo
     }
     println!(
         "\nreport {:.1} s (one statement of the database's own: {:.1} s), export {:.1} s, {:.1} MB of \
-         parts\nwhile 5 % of reads fail: report {:.1} s, export {:.1} s",
+         parts\nwhile 5 % of reads fail: report {:.1} s, export {:.1} s\nloaded into Redshift's \
+         stand-in: report {:.1} s",
         calm.report.as_secs_f64(),
         calm.one_statement.as_secs_f64(),
         calm.export.as_secs_f64(),
         calm.bytes as f64 / 1e6,
         rough.report.as_secs_f64(),
-        rough.export.as_secs_f64()
+        rough.export.as_secs_f64(),
+        redshift.report.as_secs_f64()
     );
     Ok(lines.iter().all(|(_, _, met)| *met))
 }

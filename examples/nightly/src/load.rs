@@ -92,7 +92,7 @@ async fn step(servers: &Servers, slots: u16, date: &str) -> anyhow::Result<Step>
         connections,
         store_connections,
         used,
-        is_equal: servers.loaded(date).await == servers.own.0,
+        is_equal: servers::loaded(&servers.warehouse, date).await == servers.own.0,
     })
 }
 

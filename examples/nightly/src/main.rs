@@ -5,6 +5,7 @@ mod command;
 mod criteria;
 mod load;
 mod night;
+mod redshift;
 mod servers;
 
 use std::process::ExitCode;
@@ -23,7 +24,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     let met = if concurrency.is_empty() {
         let calm = night::run(&servers, night::Weather::Calm).await?;
         let rough = night::run(&servers, night::Weather::FailingReads).await?;
-        criteria::print(rows, &calm, &rough)?
+        let redshift = redshift::run(&servers).await?;
+        criteria::print(rows, &calm, &rough, &redshift)?
     } else {
         load::run(&servers, rows, &concurrency).await?
     };

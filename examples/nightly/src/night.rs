@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::Value as Json;
 
 use crate::command;
-use crate::servers::Servers;
+use crate::servers::{Servers, loaded};
 
 /// The state of the bank's database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) async fn run(servers: &Servers, weather: Weather) -> anyhow::Result<N
     servers.fail_reads("", 0);
     night.reads = servers.reads();
     eprintln!("reads that failed: {} in the report, {} in all", failed.1, night.reads.1);
-    night.equal = servers.loaded(date).await == servers.own.0;
+    night.equal = loaded(&servers.warehouse, date).await == servers.own.0;
     Ok(night)
 }
 

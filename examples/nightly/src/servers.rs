@@ -20,7 +20,8 @@ pub(crate) struct Servers {
     pub(crate) own: (Vec<String>, Duration),
     /// The folder of the commands, with the example's windlass.toml.
     pub(crate) folder: TempDir,
-    _warehouse: PostgresServer,
+    /// The server of the warehouse.
+    pub(crate) postgres: PostgresServer,
 }
 
 /// A server with the bank's database.
@@ -73,13 +74,17 @@ pub(crate) async fn start(rows: u64) -> anyhow::Result<Servers> {
     let own = lines(bank.rows(sql).await);
     let took = begun.elapsed();
     eprintln!("added up by one statement of MariaDB's own in {:.1} s", took.as_secs_f64());
-    Ok(Servers { banks, warehouse, moto, own: (own, took), folder, _warehouse: postgres })
+    Ok(Servers { banks, warehouse, moto, own: (own, took), folder, postgres })
 }
 
 /// The example's configuration with its replicas.
 pub(crate) fn windlass_toml() -> anyhow::Result<String> {
-    let text = include_str!("../windlass.toml");
-    ensure!(text.contains("# replicas = "), "windlass.toml has no commented `replicas`");
+    with_replicas(include_str!("../windlass.toml"))
+}
+
+/// A configuration whose commented `replicas` are used.
+pub(crate) fn with_replicas(text: &str) -> anyhow::Result<String> {
+    ensure!(text.contains("# replicas = "), "the configuration has no commented `replicas`");
     Ok(text.replace("# replicas = ", "replicas = "))
 }
 
@@ -117,18 +122,18 @@ impl Servers {
         let reads = self.banks.iter().map(|bank| bank.proxy.reads());
         reads.fold((0, 0), |sum, reads| (sum.0 + reads.0, sum.1 + reads.1))
     }
+}
 
-    /// The totals in the warehouse for a date.
-    pub(crate) async fn loaded(&self, date: &str) -> Vec<String> {
-        let sql = format!(
-            "SELECT COALESCE(string_agg(concat_ws(E'\\t', branch, transactions, total), E'\\n'), '') \
-             FROM daily_report WHERE date = '{date}'"
-        );
-        let text: String = self.warehouse.one(&sql).await;
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
-    }
+/// The totals of a date in a warehouse.
+pub(crate) async fn loaded(warehouse: &Database, date: &str) -> Vec<String> {
+    let sql = format!(
+        "SELECT COALESCE(string_agg(concat_ws(E'\\t', branch, transactions, total), E'\\n'), '') \
+         FROM daily_report WHERE date = '{date}'"
+    );
+    let text: String = warehouse.one(&sql).await;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
 }
 
 fn lines(rows: Vec<Vec<Option<String>>>) -> Vec<String> {
