@@ -1,6 +1,8 @@
 //! Running cargo from within cargo.
 
 use std::env;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,6 +26,16 @@ pub(crate) fn command(args: &[&str]) -> Command {
 pub(crate) fn succeeds(args: &[&str]) -> anyhow::Result<bool> {
     eprintln!("xtask: cargo {}", args.join(" "));
     Ok(command(args).status().context("failed to start cargo")?.success())
+}
+
+/// The folder of unpacked database servers: cargo's target folder. Under root the servers run as the user `postgres`, who
+/// may not be able to read the home folder of root, where cargo's target folder may be.
+pub(crate) fn servers() -> anyhow::Result<PathBuf> {
+    let process = fs::metadata("/proc/self").context("failed to read the user of xtask")?;
+    match process.uid() {
+        0 => Ok("/var/cache/windlass-tests".into()),
+        _ => target(),
+    }
 }
 
 /// Cargo's target folder, from which this task runs.

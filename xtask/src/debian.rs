@@ -1,4 +1,4 @@
-//! Database servers of a newer Debian, unpacked in a folder beside cargo's build output. Nothing is installed on this
+//! Database servers of a newer Debian, unpacked in a folder of their own. Nothing is installed on this
 //! machine, and apt checks Debian's signatures as usual.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::{cargo, python};
 
 /// A server of Debian's unstable suite, which has the newest versions.
 pub(crate) struct Package {
-    /// Its folder in cargo's target folder.
+    /// Its folder among the unpacked servers.
     folder: &'static str,
     /// The packages to unpack, with everything that they depend on.
     packages: &'static [&'static str],
@@ -60,7 +60,7 @@ const SUITE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.g
 impl Package {
     /// Downloads and unpacks the server unless it is there. Returns the folder of its programs.
     pub(crate) fn install(&self) -> anyhow::Result<PathBuf> {
-        let base = cargo::target()?.join(self.folder);
+        let base = cargo::servers()?.join(self.folder);
         // The stamp is written last, so that an interrupted installation starts again.
         let (stamp, wanted) = (base.join("installed"), self.packages.join(" "));
         if !fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {

@@ -55,7 +55,7 @@ const CONNECTOR_SUITE: &[&str] = &["--test", "conformance", "mariadb"];
 /// Installs the servers whose name contains `filter` unless they are there.
 pub(crate) fn servers(filter: &str) -> anyhow::Result<Vec<Server>> {
     let is_wanted = |name: &str| name.to_lowercase().contains(&filter.to_lowercase());
-    let (mut servers, folder) = (Vec::new(), cargo::target()?.join("postgres"));
+    let (mut servers, folder) = (Vec::new(), cargo::servers()?.join("postgres"));
     for version in VERSIONS {
         let name = format!("PostgreSQL {version}");
         if is_wanted(&name) {
