@@ -11,7 +11,7 @@ pub use alerts::{Alerts, Webhook};
 pub use connection::{Connection, Health, LONGEST_LAG};
 pub use plaintext::{endpoint_problem, is_plaintext};
 pub use service::{Auth, Permission, Role, SUBMITTER_PRIORITY, Server};
-pub use store::Store;
+pub use store::{Dialect, Store};
 
 use crate::problem::{Code, Problem};
 use crate::{Dependency, JobType, Secret, StepKind};
@@ -103,7 +103,11 @@ impl Config {
             let line = line_at(text, spanned.span().start);
             Alerts { line, ..spanned.into_inner() }
         });
-        let File { store, mut connections, server, auth, .. } = file;
+        let store = file.store.map_or_else(Store::default, |spanned| {
+            let line = line_at(text, spanned.span().start);
+            Store { line, ..spanned.into_inner() }
+        });
+        let File { mut connections, server, auth, .. } = file;
         for (name, connection) in &mut connections {
             connection.find_unset(name, &substituted.unset);
         }
@@ -205,7 +209,7 @@ pub fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    store: Store,
+    store: Option<toml::Spanned<Store>>,
     #[serde(default)]
     connections: BTreeMap<String, Connection>,
     #[serde(default)]

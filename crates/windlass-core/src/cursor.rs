@@ -57,7 +57,17 @@ impl Cursor {
             }
             (_, keys) => keys.clone(),
         };
-        Some(KeySet { within: key_set.within.clone(), keys })
+        let KeySet { within, blocks, snapshot, .. } = key_set.clone();
+        Some(KeySet { within, blocks, snapshot, keys })
+    }
+
+    /// Whether everything in these keys is committed. A chunk that was split ends at a key.
+    pub fn is_at_end_of(&self, key_set: &KeySet) -> bool {
+        match (self, &key_set.keys) {
+            (Cursor::End, _) => true,
+            (Cursor::Key(key), Keys::Range(range)) => range.upto.as_ref() == Some(key),
+            _ => false,
+        }
     }
 
     /// The text stored in the ledger.
@@ -151,6 +161,8 @@ mod tests {
         );
         assert_eq!(Cursor::End.remaining(&range), None);
         assert_eq!(Cursor::End.except(vec![key(1)]).remaining(&range), None);
+        assert!(Cursor::Key(key(9)).is_at_end_of(&range) && Cursor::End.is_at_end_of(&range));
+        assert!(!Cursor::Key(key(8)).is_at_end_of(&range) && !Cursor::Start.is_at_end_of(&range));
         let list = KeySet::keys(vec![key(1), key(2), key(3)]);
         assert_eq!(Cursor::Index(2).remaining(&list), Some(KeySet::keys(vec![key(3)])));
     }

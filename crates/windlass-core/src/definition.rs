@@ -1,6 +1,7 @@
 //! A job type: `[jobs.NAME]` in windlass.toml, and the checks that need no database.
 
 use crate::commit_size::CommitSize;
+use crate::durability::Durability;
 use crate::problem::{Code, Problem};
 use crate::retry::{DEFAULT_FACTOR, Growth};
 use crate::{
@@ -136,6 +137,19 @@ pub struct Source {
     /// ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub claims_expire: bool,
+    /// Whether `map` and `export` read all chunks at one instant; see [`JobType::wants_snapshot`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consistency: Option<Consistency>,
+}
+
+/// At which instant the chunks of a `map` or `export` are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consistency {
+    /// All chunks at one instant, under one snapshot of the database.
+    Snapshot,
+    /// Each chunk at its own instant.
+    Chunk,
 }
 
 /// How the source is split into chunks, leased and committed.
@@ -159,6 +173,9 @@ pub struct ChunkOptions {
     /// How long a commit should take if the number of its items is not set; see [`JobType::commit_time`].
     #[serde(skip_serializing_if = "Option::is_none", with = "humantime_serde")]
     pub commit_time: Option<Duration>,
+    /// When commits are on disk.
+    #[serde(skip_serializing_if = "Durability::is_group")]
+    pub durability: Durability,
     /// The longest time that one attempt of a chunk may take.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -173,6 +190,7 @@ impl Default for ChunkOptions {
             items: None,
             commit: CommitSize::Auto,
             commit_time: None,
+            durability: Durability::Group,
             timeout: Duration::from_secs(300),
             lease: Duration::from_secs(30),
         }
@@ -196,6 +214,13 @@ impl JobType {
             _ => DEFAULT_CHUNK_ITEMS,
         };
         self.chunk.items.unwrap_or(default)
+    }
+
+    /// Whether all chunks are read under one snapshot where the database has such: `map` and `export`, unless
+    /// `source.consistency` is `"chunk"`.
+    pub fn wants_snapshot(&self) -> bool {
+        let is_chunk = self.source.consistency == Some(Consistency::Chunk);
+        self.step.kind.makes_parts() && !self.source.items && !is_chunk
     }
 
     /// Items per chunk that lists its keys.
@@ -287,6 +312,11 @@ impl JobType {
             (StepKind::Sql(_) | StepKind::Refresh, _) => {
                 "exactly once: each commit's effect and its ledger row are one transaction"
             }
+            (StepKind::Export(_) | StepKind::Map(_), _) if self.wants_snapshot() => {
+                "read-only: each chunk is one part, counted exactly once; the result is made of exactly \
+                 these parts. PostgreSQL 14 and later read all chunks at one instant, other databases \
+                 each chunk at its own"
+            }
             (StepKind::Export(_) | StepKind::Map(_), _) => {
                 "read-only: each chunk is one part, read at its own instant and counted exactly once; \
                  the result is made of exactly these parts"
@@ -353,6 +383,10 @@ impl JobType {
                 refuse(&format!("source.match.{column}"), detail);
             }
         }
+        if source.consistency.is_some() && (!self.step.kind.makes_parts() || source.items) {
+            let detail = "applies only to step.map and step.export on a table or query; remove it";
+            refuse("source.consistency", detail.into());
+        }
         let chunk = &self.chunk;
         let (items, commit) = (self.chunk_items(), self.commit_items());
         if !(1..=10_000_000).contains(&items) {
@@ -364,6 +398,7 @@ impl JobType {
         for (field, is_set) in [
             ("chunk.commit", !chunk.commit.is_auto()),
             ("chunk.commit_time", chunk.commit_time.is_some()),
+            ("chunk.durability", !chunk.durability.is_group()),
         ] {
             if is_set && self.step.kind.makes_parts() {
                 let kind = self.step.kind.field();

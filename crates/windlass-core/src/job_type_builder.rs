@@ -1,10 +1,11 @@
 //! A job type defined in Rust, with the same fields as `[jobs.NAME]` in windlass.toml.
 
 use crate::commit_size::CommitSize;
+use crate::durability::Durability;
 use crate::{
-    ChunkOptions, Endpoint, Export, Failures, Guard, JobType, Load, OnBadRow, OnConflict, Param,
-    Problem, QueueOptions, Report, Request, Retention, RetryPolicy, Schedule, Source, Step,
-    StepKind, Throughput,
+    ChunkOptions, Consistency, Endpoint, Export, Failures, Guard, JobType, Load, OnBadRow,
+    OnConflict, Param, Problem, QueueOptions, Report, Request, Retention, RetryPolicy, Schedule,
+    Source, Step, StepKind, Throughput,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -216,6 +217,12 @@ impl<S> JobTypeBuilder<S> {
         self
     }
 
+    /// `source.consistency`: whether `map` and `export` read all chunks at one instant.
+    pub fn consistency(mut self, consistency: Consistency) -> Self {
+        self.job_type.source.consistency = Some(consistency);
+        self
+    }
+
     /// `source.match`: the value that an attribute of every record must have (DynamoDB).
     pub fn matching(
         mut self,
@@ -291,6 +298,12 @@ impl<S> JobTypeBuilder<S> {
     /// Items per commit; by default as many as take about a quarter of a second.
     pub fn commit_items(mut self, items: u32) -> Self {
         self.job_type.chunk.commit = CommitSize::Items(items);
+        self
+    }
+
+    /// When the commits of a chunk are on disk.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.job_type.chunk.durability = durability;
         self
     }
 

@@ -11,8 +11,25 @@ pub struct KeySet {
     /// the value they are disjoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<FilterValue>,
+    /// The blocks of the table that the records are in, if the source was cut by blocks. Blocks of different
+    /// chunks are disjoint; only the chunk's snapshot says what is in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<BlockRange>,
+    /// The number of the job's read snapshot that the chunk is read under. `None` if it is read at its own
+    /// instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<i64>,
     /// The keys.
     pub keys: Keys,
+}
+
+/// Blocks of a table, which PostgreSQL stores one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockRange {
+    /// The first block.
+    pub from: u64,
+    /// The block after the last one. `None` for all further blocks.
+    pub before: Option<u64>,
 }
 
 /// One value of one request filter.
@@ -35,13 +52,24 @@ pub enum Keys {
 }
 
 impl KeySet {
+    /// These keys, within one value of a filter if there is one.
+    pub const fn new(within: Option<FilterValue>, keys: Keys) -> KeySet {
+        KeySet { within, blocks: None, snapshot: None, keys }
+    }
+
     /// A key set that is a key range.
     pub fn range(after: Option<Key>, upto: Option<Key>) -> KeySet {
-        KeySet { within: None, keys: Keys::Range(KeyRange { after, upto }) }
+        KeySet::new(None, Keys::Range(KeyRange { after, upto }))
     }
 
     /// A key set of exactly these keys.
     pub fn keys(keys: Vec<Key>) -> KeySet {
-        KeySet { within: None, keys: Keys::List(keys) }
+        KeySet::new(None, Keys::List(keys))
+    }
+
+    /// All keys in these blocks.
+    pub fn blocks(from: u64, before: Option<u64>) -> KeySet {
+        let blocks = Some(BlockRange { from, before });
+        KeySet { blocks, ..KeySet::range(None, None) }
     }
 }

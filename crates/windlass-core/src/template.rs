@@ -4,6 +4,9 @@
 //! inside them is not a placeholder.
 
 mod row_count;
+mod source_only;
+
+pub use row_count::ROW_COUNT;
 
 use std::collections::BTreeSet;
 

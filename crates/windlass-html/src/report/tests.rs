@@ -36,7 +36,7 @@ fn report(status: JobStatus) -> JobReport {
         segment: 1,
         status: ChunkStatus::Failed,
         epoch: 2,
-        key_set: KeySet { within: None, keys: Keys::Range(KeyRange::ALL) },
+        key_set: KeySet::new(None, Keys::Range(KeyRange::ALL)),
         items: 100,
         cursor: Cursor::default(),
         counts: Counts::default(),
