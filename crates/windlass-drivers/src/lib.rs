@@ -28,11 +28,11 @@ pub use tokio_postgres::{CopyInSink, CopyOutStream, Row, types};
 pub use crate::mysql::Mysql;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{
-    ChannelListener, DURABLE, Listener, Param, Postgres, Redshift, RedshiftTransaction, Rows,
-    TextRow, Transaction,
+    ChannelListener, DURABLE, IN_TRANSACTION, Listener, Param, Postgres, Redshift,
+    RedshiftTransaction, Rows, TextRow, Transaction,
 };
 #[cfg(feature = "sqlite")]
-pub use crate::sqlite::Sqlite;
+pub use crate::sqlite::{Call, Caller, Intercepted, Interceptor, MemoryDatabase, Sqlite};
 pub use crate::{
     error::{Error, ErrorClass},
     gate::ConnectionGate,

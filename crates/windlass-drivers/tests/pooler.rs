@@ -60,9 +60,10 @@ async fn listening_detects_whether_notifications_arrive() {
     // No server connection was left listening.
     let mut transactions = Vec::new();
     for _ in 0..PgBouncer::POOL_SIZE {
+        let transaction = pooled.transaction("").await.unwrap();
         let listens = "SELECT 'news' IN (SELECT pg_listening_channels())";
-        let (transaction, rows) = pooled.transaction_with("", listens, &[]).await.unwrap();
-        assert!(!rows[0].get::<_, bool>(0), "the next client would receive the notification");
+        let row = transaction.query_one(listens, &[]).await.unwrap();
+        assert!(!row.get::<_, bool>(0), "the next client would receive the notification");
         transactions.push(transaction);
     }
 }

@@ -16,7 +16,7 @@ pub use self::{
     channel_listener::ChannelListener,
     listener::Listener,
     param::Param,
-    pool::{DURABLE, Postgres},
+    pool::{DURABLE, IN_TRANSACTION, Postgres},
     redshift::{Redshift, RedshiftTransaction, TextRow},
     rows::Rows,
     transaction::Transaction,

@@ -137,12 +137,16 @@ impl Postgres {
     }
 
     /// Begins a durable transaction and runs its first statement in the same round trip.
+    ///
+    /// The server runs the statement also if BEGIN fails, for example because it was cancelled. Without a
+    /// transaction the statement would be committed alone, so it must have the condition [`IN_TRANSACTION`].
     pub async fn transaction_with(
         &self,
         settings: &str,
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<(Transaction, Vec<Row>), Error> {
+        debug_assert!(sql.contains(IN_TRANSACTION), "no condition `{IN_TRANSACTION}` in {sql}");
         self.begin(&begin(settings), Some((sql, params))).await
     }
 
@@ -217,7 +221,7 @@ impl Postgres {
 /// a pooler does not keep session settings. A transaction that need not be durable overrides it in its own
 /// settings.
 fn begin(settings: &str) -> String {
-    format!("BEGIN; {DURABLE}; {settings}")
+    format!("BEGIN; {SET_IN_TRANSACTION}; {DURABLE}; {settings}")
 }
 
 /// Omits the settings, which contain the password.
@@ -228,6 +232,13 @@ impl fmt::Debug for Postgres {
             .finish_non_exhaustive()
     }
 }
+
+/// The condition of a statement that must not run outside of a transaction. BEGIN may fail although the statements
+/// that are sent with it succeed.
+pub const IN_TRANSACTION: &str = "current_setting('windlass.in_transaction', true) = 'on'";
+
+/// Makes [`IN_TRANSACTION`] true until the transaction ends.
+const SET_IN_TRANSACTION: &str = "SET LOCAL windlass.in_transaction = 'on'";
 
 /// Makes the transaction's commit wait until it is on disk, and on the synchronous standbys if there are some.
 pub const DURABLE: &str = "SET LOCAL synchronous_commit = on";

@@ -9,6 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::Poll,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -43,6 +44,10 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    fn new(client: Client, settings: Arc<Settings>) -> Self {
+        Transaction { client: Some(client), settings, running: 0.into() }
+    }
+
     /// Begins and runs the first statement, if there is one, in one round trip.
     pub(super) async fn begin(
         client: Client,
@@ -51,13 +56,13 @@ impl Transaction {
         first: Option<(&str, &[Param<'_>])>,
     ) -> Result<(Self, Vec<Row>), Error> {
         // Built before the first message, so that cancelling during it closes the connection too.
-        let transaction = Transaction { client: Some(client), settings, running: 0.into() };
+        let transaction = Transaction::new(client, settings);
         let rows = match first {
-            None => transaction.batch(begin).await.map(|()| Vec::new()),
+            None => transaction.start(begin).await.map(|()| Vec::new()),
             Some((sql, params)) => {
                 let sent = tokio::join!(
                     biased;
-                    transaction.batch(begin),
+                    transaction.start(begin),
                     transaction.query(sql, params)
                 );
                 sent.0.and(sent.1)
@@ -80,14 +85,19 @@ impl Transaction {
         sql: Sql<'_>,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
-        let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
+        let mut transaction = Transaction::new(client, settings);
         let (begun, rows, committed) = tokio::join!(
             biased;
-            transaction.batch(begin),
+            transaction.start(begin),
             transaction.query_sql(sql, params),
             transaction.batch("COMMIT")
         );
-        match begun.and(rows).and_then(|rows| committed.map(|()| rows)) {
+        let outcome = match (begun, rows) {
+            // Without a transaction the server has run the statement and committed it.
+            (Err(error), Ok(_)) => Err(Error { class: ErrorClass::Connection, ..error }),
+            (begun, rows) => begun.and(rows).and_then(|rows| committed.map(|()| rows)),
+        };
+        match outcome {
             Ok(rows) => {
                 transaction.give_back();
                 Ok(rows)
@@ -109,13 +119,13 @@ impl Transaction {
         params: &[Param<'_>],
         mut take: impl FnMut(Row) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        let mut transaction = Transaction { client: Some(client), settings, running: 0.into() };
+        let mut transaction = Transaction::new(client, settings);
         let read = async {
             // COMMIT is sent with the rest, and its answer follows the rows.
             let mut ended = pin!(transaction.batch("COMMIT"));
             let (begun, rows, early) = tokio::join!(
                 biased;
-                transaction.batch(begin),
+                transaction.start(begin),
                 transaction.stream(sql, params),
                 async { futures::poll!(&mut ended) }
             );
@@ -146,6 +156,22 @@ impl Transaction {
             Err(error) => {
                 transaction.roll_back_after(&error).await;
                 Err(error.into())
+            }
+        }
+    }
+
+    /// Runs the text that begins the transaction. Warns if that takes long: a pooler that has no free connection to
+    /// the server lets its clients wait without a word.
+    async fn start(&self, begin: &str) -> Result<(), Error> {
+        let mut started = pin!(self.batch(begin));
+        match tokio::time::timeout(START_NOTICE, &mut started).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                tracing::warn!(
+                    "the database has not begun a transaction for {START_NOTICE:?}: a pooler in front of it has no \
+                     free connection (PgBouncer: default_pool_size), the server is overloaded, or a lock is awaited"
+                );
+                started.await
             }
         }
     }
@@ -330,6 +356,9 @@ impl Drop for Transaction {
         });
     }
 }
+
+/// How long the begin of a transaction may take without a warning.
+const START_NOTICE: Duration = Duration::from_secs(5);
 
 /// COMMIT of a failed transaction rolls back and reports success. The empty SELECT before it fails in that
 /// case, in the same round trip. A statement that is sent together with its COMMIT reports its own failure.

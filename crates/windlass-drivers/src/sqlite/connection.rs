@@ -62,7 +62,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
+pub(super) fn set_up(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(busy::wait))?;
     cell::register(connection)?;
     hash::register(connection)?;

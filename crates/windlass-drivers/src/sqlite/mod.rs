@@ -6,6 +6,7 @@ mod connection;
 mod file;
 mod hash;
 mod holder;
+mod memory;
 mod readers;
 mod writer;
 
@@ -18,7 +19,8 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 
-use self::{file::Identity, readers::Readers, writer::Writer};
+pub use self::memory::{Call, Caller, Intercepted, Interceptor, MemoryDatabase};
+use self::{file::Identity, memory::Memory, readers::Readers, writer::Writer};
 use crate::{Error, ErrorClass};
 
 /// A SQLite file. Clones and other handles of the same file share one writer.
@@ -29,8 +31,12 @@ pub struct Sqlite {
 
 struct Database {
     path: PathBuf,
-    writer: Writer,
-    readers: Readers,
+    backend: Backend,
+}
+
+enum Backend {
+    File { writer: Writer, readers: Readers },
+    Memory(Memory),
 }
 
 impl Sqlite {
@@ -52,7 +58,10 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.database.writer.run(work).await
+        match &self.database.backend {
+            Backend::File { writer, .. } => writer.run(work).await,
+            Backend::Memory(memory) => memory.write(work).await,
+        }
     }
 
     /// Runs work that only reads, on one snapshot.
@@ -60,7 +69,10 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&rusqlite::Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.database.readers.run(work).await
+        match &self.database.backend {
+            Backend::File { readers, .. } => readers.run(work).await,
+            Backend::Memory(memory) => memory.read(work).await,
+        }
     }
 
     /// The canonical path of the file.
@@ -69,8 +81,11 @@ impl Sqlite {
     }
 
     fn shared(path: &Path, create: bool) -> Result<Self, Error> {
+        if let Some(memory) = Sqlite::in_memory(path) {
+            return Ok(memory);
+        }
         // Locked while the file is opened, so that two handles cannot start two writers.
-        let mut open = registry();
+        let open = &mut registry().files;
         if !path.exists() {
             file::check_absent(path, create)?;
             file::create_private(path)?;
@@ -80,8 +95,10 @@ impl Sqlite {
         let first = connection::writer(path)?;
         let path = path.canonicalize().map_err(|error| file::unreachable(path, &error))?;
         let database = Arc::new(Database {
-            writer: Writer::start(first, path.clone())?,
-            readers: Readers::new(path.clone()),
+            backend: Backend::File {
+                writer: Writer::start(first, path.clone())?,
+                readers: Readers::new(path.clone()),
+            },
             path,
         });
         open.retain(|_, database| database.strong_count() > 0);
@@ -97,8 +114,14 @@ impl fmt::Debug for Sqlite {
 }
 
 /// The open databases of this process.
-fn registry() -> MutexGuard<'static, HashMap<Identity, Weak<Database>>> {
-    static OPEN: LazyLock<Mutex<HashMap<Identity, Weak<Database>>>> = LazyLock::new(Mutex::default);
+#[derive(Default)]
+struct Registry {
+    files: HashMap<Identity, Weak<Database>>,
+    memory: memory::Paths,
+}
+
+fn registry() -> MutexGuard<'static, Registry> {
+    static OPEN: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
     OPEN.lock()
 }
 

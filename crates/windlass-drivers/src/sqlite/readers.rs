@@ -54,7 +54,7 @@ impl Readers {
 /// The most readers. More would not be faster on the same disk.
 const MAX_READERS: usize = 4;
 
-fn on_snapshot<T>(
+pub(super) fn on_snapshot<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -65,6 +65,6 @@ fn on_snapshot<T>(
     outcome
 }
 
-fn ended() -> Error {
+pub(super) fn ended() -> Error {
     Error::new(ErrorClass::Other, "the runtime is shutting down")
 }

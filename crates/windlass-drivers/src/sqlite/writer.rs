@@ -49,7 +49,7 @@ impl Writer {
     }
 }
 
-fn in_transaction<T>(
+pub(super) fn in_transaction<T>(
     connection: &mut Connection,
     work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
