@@ -75,7 +75,7 @@ impl ChunkCutter {
         let after = self.remaining().after;
         self.last = Some(upto.clone());
         let keys = Keys::Range(KeyRange { after, upto: Some(upto) });
-        self.chunks.push((KeySet { within: self.within.clone(), keys }, items));
+        self.chunks.push((KeySet::new(self.within.clone(), keys), items));
     }
 
     /// The range of a chunk that would end at this key.
@@ -126,7 +126,7 @@ impl ChunkCutter {
         self.last = keys.last().cloned();
         for keys in keys.chunks(self.chunk_items as usize) {
             let (count, keys) = (keys.len() as i64, Keys::List(keys.to_vec()));
-            self.chunks.push((KeySet { within: self.within.clone(), keys }, count));
+            self.chunks.push((KeySet::new(self.within.clone(), keys), count));
         }
         self.finish(done)
     }

@@ -1,6 +1,7 @@
 //! One commit: changes that are applied together with the ledger, or not at all.
 
 use crate::{DeferredItem, DeferredState, Ledger};
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_core::step::MAX_CONFLICTS;
 use windlass_core::{Change, Counts, Cursor, Key, KeySet, OnConflict, Record, Value};
@@ -63,8 +64,8 @@ pub struct WriteItem {
     pub key: Key,
     /// The guard it was read with.
     pub guard: Value,
-    /// What changes.
-    pub change: Change,
+    /// What changes. Shared, since a commit that is split is tried again.
+    pub change: Arc<Change>,
     /// The record that the change was computed from, stored if the item becomes a dead letter.
     pub record: Record,
     /// How often it has failed before.
@@ -83,7 +84,7 @@ pub struct Committed {
 impl WriteItem {
     /// The consequence of a conflict: the item is deferred for another try, dead, or skipped
     /// (`None`). Adds the conflict and the outcome to the counts.
-    pub fn conflicted(self, on_conflict: OnConflict, counts: &mut Counts) -> Option<DeferredItem> {
+    pub fn conflicted(&self, on_conflict: OnConflict, counts: &mut Counts) -> Option<DeferredItem> {
         counts.conflicts += 1;
         let conflicts = self.conflicts + 1;
         let state = match on_conflict {
@@ -97,7 +98,7 @@ impl WriteItem {
         let dead = state == DeferredState::Dead;
         counts.dead += i64::from(dead);
         Some(DeferredItem {
-            key: self.key,
+            key: self.key.clone(),
             state,
             attempts: self.attempts,
             conflicts,

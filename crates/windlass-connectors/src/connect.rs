@@ -43,6 +43,9 @@ pub async fn connect_gated(
         Url::Dynamodb(_) => return Err(Error::missing_feature("DynamoDB", "aws").into()),
         #[cfg(feature = "sqlite")]
         Url::Sqlite(path) => {
+            if let Some(memory) = windlass_drivers::Sqlite::in_memory(&path) {
+                return Ok(Arc::new(crate::sqlite::SqliteConnection::new(memory)));
+            }
             // Opening may wait for other processes that have locked the file.
             let open = move || windlass_drivers::Sqlite::open(&path);
             let ended =

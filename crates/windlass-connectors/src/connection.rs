@@ -1,11 +1,13 @@
 //! A database as a whole: its schema, its health, its outbox and the history of its ledger.
 
 use crate::{
-    FanIn, LedgerHistory, LedgerSchema, Merge, Outbox, Result, RowCount, Scope, Source, Target,
+    FanIn, LedgerHistory, LedgerSchema, Merge, Outbox, ReadSnapshot, Result, RowCount, Scope,
+    Source, Target,
 };
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::Table;
+use windlass_core::problem::{Code, Problem};
 
 /// A database with records. A job does not hold a connection: it holds one handle for each role,
 /// its [`Source`], its [`Target`] and its [`FanIn`].
@@ -72,10 +74,34 @@ pub trait Catalog: Send + Sync {
     async fn durability_risk(&self) -> Result<Option<String>> {
         Ok(None)
     }
+    /// Refuses `source.consistency = "snapshot"` where several connections cannot read under one snapshot.
+    async fn check_snapshots(&self) -> Result<()> {
+        let detail = "is \"snapshot\", but only PostgreSQL 14 and later read several chunks under one \
+                      snapshot; \"chunk\" would be right";
+        Err(Problem::field(Code::Source, "source.consistency", detail).into())
+    }
+    /// Takes a snapshot and holds it. It cannot be used any more once the source's table was rewritten. `None` if
+    /// this process already holds as many snapshots as its connections allow.
+    async fn hold_snapshot(&self, scope: &Scope) -> Result<Option<Box<dyn HeldSnapshot>>> {
+        let _ = scope;
+        self.check_snapshots().await?;
+        Ok(None)
+    }
     /// Whether the server is a replica, and how far it has replicated.
     async fn replication(&self) -> Result<Replication> {
         Ok(Replication::Primary)
     }
+}
+
+/// A snapshot that this process holds by an open transaction. It ends when this is dropped.
+#[async_trait]
+pub trait HeldSnapshot: Send + Sync {
+    /// What others need to read under it.
+    fn snapshot(&self) -> &ReadSnapshot;
+    /// Fails if the snapshot is lost.
+    async fn check(&self) -> Result<()>;
+    /// Ends the snapshot and returns its connection.
+    async fn release(self: Box<Self>);
 }
 
 /// The replication state that a server reports about itself.

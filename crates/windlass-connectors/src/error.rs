@@ -19,6 +19,15 @@ pub enum ConnectorError {
     /// The source does not fit the job type.
     #[error(transparent)]
     Problem(#[from] Problem),
+    /// The read snapshot of the job cannot be used any more, or not on this server.
+    #[error("the job's read snapshot cannot be used: {0}")]
+    SnapshotLost(String),
+    /// The source's table was rewritten since the job's read snapshot was taken, which makes the snapshot useless.
+    #[error(
+        "the job's read snapshot cannot be used: the table was rewritten since it was taken (TRUNCATE, VACUUM FULL, \
+         CLUSTER or ALTER TABLE), so its rows are in other blocks or gone"
+    )]
+    TableRewritten,
     /// The ledger has a value that this version cannot read.
     #[error("the ledger has an unreadable value: {0}")]
     Unreadable(String),
@@ -36,8 +45,8 @@ impl ConnectorError {
     /// Whether the same call may succeed later, so that its failure tells nothing about privileges or
     /// the schema.
     pub(crate) fn is_retryable(&self) -> bool {
-        use ErrorClass::{Connection, Full, Retry};
-        matches!(self.class(), Some(Connection | Retry | Full))
+        use ErrorClass::{Busy, Connection, Full, Retry};
+        matches!(self.class(), Some(Connection | Retry | Busy | Full))
     }
 }
 

@@ -156,7 +156,7 @@ impl Source for InlineSource {
     }
 
     async fn cut(&self, _: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
-        let CutRange { within, range } = at;
+        let CutRange { within, range, .. } = at;
         let mut cutter = ChunkCutter::new(within, range, limits);
         let (size, max_full_chunks) =
             (cutter.chunk_items() as usize, cutter.max_full_chunks() as usize);

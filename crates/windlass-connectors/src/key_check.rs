@@ -75,7 +75,7 @@ fn keys(dialect: Dialect, scope: &Scope, max_rows: Option<u64>) -> Sql<'_> {
     sql
 }
 
-static EVERYTHING: KeySet = KeySet { within: None, keys: Keys::Range(KeyRange::ALL) };
+static EVERYTHING: KeySet = KeySet::new(None, Keys::Range(KeyRange::ALL));
 
 fn names(scope: &Scope) -> impl Iterator<Item = String> {
     (0..scope.key().len()).map(|n| format!("windlass_{n}"))

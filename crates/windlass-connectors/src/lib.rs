@@ -70,7 +70,7 @@ mod write;
 
 pub use commit::{Commit, Committed, Effect, WriteItem};
 pub use connect::{connect, connect_gated};
-pub use connection::{Catalog, Connection, Replication};
+pub use connection::{Catalog, Connection, HeldSnapshot, Replication};
 pub use emitted::{Emitted, EmittedCursor, keep_emitted};
 pub use error::{ConnectorError, Result};
 #[cfg(feature = "export")]
@@ -86,10 +86,10 @@ pub use no_ledger::NoLedger;
 pub use outbox::{Outbox, OutboxRow, OutboxType, Relayed, SubmitResult, Submitter, Waiting};
 pub use replicas::{ReplicaReader, Replicas};
 pub use row_count::RowCount;
-pub use scope::Scope;
+pub use scope::{ReadSnapshot, Scope};
 pub use source::{
-    Batch, ChunkPage, CutLimits, CutRange, FilterValues, Item, Preview, ReadLimits, RecordReader,
-    RowSet, ScanSegment, Source, ValuePages,
+    Batch, BlockCount, ChunkPage, CutLimits, CutRange, FilterValues, Item, Preview, ReadLimits,
+    RecordReader, RowSet, ScanSegment, Source, ValuePages,
 };
 pub use target::{
     Committing, DeferredItems, DeferredPage, DryRun, Fencing, LedgerSchema, Marked, Target,

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::mysql::Cells;
 use crate::sql::{self, Dialect, Sql, cast_type, is_array, row};
 use std::borrow::Cow;
-use windlass_core::{Key, KeyRange, KeySet, Keys, Value};
+use windlass_core::{BlockRange, Key, KeyRange, KeySet, Keys, Value};
 
 /// Which parts a condition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,24 @@ pub(crate) fn push_key_set<'a>(
         Keys::Range(range) => push_range(sql, scope, range, alias),
         Keys::List(keys) => push_keys(sql, scope, keys, alias),
     }
+    if let Some(blocks) = key_set.blocks {
+        push_blocks(sql, blocks, alias);
+    }
     push_conditions(sql, scope, key_set, alias, bounds);
     if sql.text.len() == begin {
         sql.push("true");
+    }
+}
+
+/// Adds the condition for the blocks that a record is in. PostgreSQL reads just these blocks, in their order.
+fn push_blocks(sql: &mut Sql<'_>, blocks: BlockRange, alias: Option<&str>) {
+    let place = sql.dialect.qualified("ctid", alias);
+    let bounds = [(">=", Some(blocks.from).filter(|from| *from > 0)), ("<", blocks.before)];
+    for (operator, block) in bounds {
+        if let Some(block) = block {
+            and(sql);
+            sql.push(format!("{place} {operator} '({block},0)'::tid"));
+        }
     }
 }
 

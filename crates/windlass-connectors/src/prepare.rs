@@ -9,6 +9,7 @@ use crate::statement::columns_of;
 use crate::value_lookup::ValueLookup;
 use crate::{ConnectorError, Result, Scope, WriteItem, statement};
 use std::collections::HashSet;
+use std::sync::Arc;
 use windlass_core::{
     Change, Column, ColumnType, Fragment, Key, KeyRange, KeySet, Keys, Record, StepKind, Value,
 };
@@ -49,7 +50,7 @@ impl Forms {
         Forms {
             dialect,
             scopes: vec![scope.clone(), restricted(1), restricted(2)],
-            key_sets: keys.into_iter().map(|keys| KeySet { within: None, keys }).collect(),
+            key_sets: keys.into_iter().map(|keys| KeySet::new(None, keys)).collect(),
         }
     }
 
@@ -151,10 +152,10 @@ pub(crate) fn sample_update(dialect: Dialect, scope: &Scope, columns: &[String])
     WriteItem {
         key: Key(scope.key().iter().map(sample).collect()),
         guard: version.map_or(Value::Null, sample),
-        change: Change {
+        change: Arc::new(Change {
             update: columns.iter().map(|name| (name.clone(), Value::Null)).collect(),
             ..Change::default()
-        },
+        }),
         record: Record::new(columns_of(scope), Vec::new()),
         attempts: 0,
         conflicts: 0,

@@ -21,6 +21,17 @@ pub struct Scope {
     pub claims: Vec<(String, Vec<Value>)>,
     /// The request's params.
     pub params: BTreeMap<String, serde_json::Value>,
+    /// The snapshot that everything is read under. `None` if every transaction reads at its own instant.
+    pub read_snapshot: Option<ReadSnapshot>,
+}
+
+/// One instant of a database, exported by a transaction that is open as long as the snapshot is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadSnapshot {
+    /// Its name on its server.
+    pub name: String,
+    /// What identifies it. A server may use a name again after a restart.
+    pub fingerprint: String,
 }
 
 impl Scope {
@@ -54,13 +65,14 @@ impl Scope {
             Some((column.clone(), values.iter().map(read).collect()))
         };
         let claims = job_type.source.claims.iter().filter_map(claim).collect();
-        Ok(Scope { job_type, table, filters, claims, params: request.params.clone() })
+        let (params, read_snapshot) = (request.params.clone(), None);
+        Ok(Scope { job_type, table, filters, claims, params, read_snapshot })
     }
 
     /// The whole source of a job type, without a request.
     pub fn of_all(job_type: JobType, table: Table) -> Scope {
-        let (filters, claims, params) = Default::default();
-        Scope { job_type, table, filters, claims, params }
+        let (filters, claims, params, read_snapshot) = Default::default();
+        Scope { job_type, table, filters, claims, params, read_snapshot }
     }
 
     /// The key columns.

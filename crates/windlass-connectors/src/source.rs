@@ -3,7 +3,7 @@
 use crate::{Result, Scope};
 use async_trait::async_trait;
 use windlass_core::problem::{Code, Problem};
-use windlass_core::{FilterValue, Key, KeyRange, KeySet, Record, Value};
+use windlass_core::{BlockRange, FilterValue, Key, KeyRange, KeySet, Record, Value};
 
 /// Reads and counts records.
 #[async_trait]
@@ -30,6 +30,13 @@ pub trait Source: RecordReader {
     /// gaps as far as they reach.
     async fn cut(&self, scope: &Scope, range: CutRange<'_>, limits: CutLimits)
     -> Result<ChunkPage>;
+    /// The blocks of the source's table, if its records can be read by blocks. `None` otherwise: the database does
+    /// not number them, the source is no plain table, or its conditions select so few records that an index is
+    /// better.
+    async fn blocks(&self, scope: &Scope) -> Result<Option<BlockCount>> {
+        let _ = scope;
+        Ok(None)
+    }
     /// Looks up many values of a filter at once. Each value gets a page with its one chunk, or an
     /// empty page when it has no records. `None` means that the value has more records than one
     /// chunk and needs [`Source::cut`].
@@ -92,12 +99,14 @@ pub struct CutRange<'a> {
     pub within: Option<&'a FilterValue>,
     /// The range of keys.
     pub range: &'a KeyRange,
+    /// The blocks that the records are in, if the range was cut by blocks before.
+    pub blocks: Option<BlockRange>,
 }
 
 impl<'a> CutRange<'a> {
     /// A range within one value of a filter, if there is one.
     pub fn new(within: Option<&'a FilterValue>, range: &'a KeyRange) -> CutRange<'a> {
-        CutRange { within, range }
+        CutRange { within, range, blocks: None }
     }
 }
 
@@ -128,6 +137,17 @@ impl CutLimits {
     pub fn new(chunk_items: u32, max_chunks: u32, max_items: Option<u64>) -> CutLimits {
         CutLimits { chunk_items, max_chunks, max_items }
     }
+}
+
+/// The size of a table that can be read by blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockCount {
+    /// Its blocks now. Later records may be in further blocks.
+    pub blocks: u64,
+    /// Its rows, by the estimate of the database.
+    pub rows: u64,
+    /// Those that match the conditions of the job, by the estimate of the database.
+    pub items: u64,
 }
 
 /// Chunks cut out of a range.

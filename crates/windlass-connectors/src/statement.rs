@@ -7,7 +7,7 @@ use crate::sql::{Dialect, Sql, inner};
 use crate::{Params, Result, Scope};
 use std::borrow::Cow;
 use windlass_core::{
-    Column, ColumnType, Counts, Fragment, KeySet, Keys, StepKind, Template, Value,
+    Column, ColumnType, Counts, Fragment, KeyRange, KeySet, Keys, StepKind, Template, Value,
 };
 
 /// Selects all columns of a key set's records, in key order, then the guard and [`copy_column`] where there
@@ -47,7 +47,8 @@ pub(crate) fn extract<'a>(
     extract_into(Sql::new(dialect, ""), scope, key_set, &columns)
 }
 
-/// Appends a SELECT of these expressions of a key set's records, in key order.
+/// Appends a SELECT of these expressions of a key set's records: in key order, or those of whole blocks in the
+/// order in which they are stored.
 pub(crate) fn extract_into<'a>(
     mut sql: Sql<'a>,
     scope: &'a Scope,
@@ -58,7 +59,10 @@ pub(crate) fn extract_into<'a>(
     let list = expressions.join(", ");
     sql.push(format!("SELECT {list} FROM {} WHERE ", relation(dialect, scope)));
     push_key_set(&mut sql, scope, key_set, None, Bounds::All);
-    sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
+    let is_stored_order = key_set.blocks.is_some() && key_set.keys == Keys::Range(KeyRange::ALL);
+    if !is_stored_order {
+        sql.push(format!(" ORDER BY {}", dialect.quote_columns(scope.key(), None).join(", ")));
+    }
     sql
 }
 
@@ -124,9 +128,20 @@ pub(crate) fn map<'a>(
     scope: &'a Scope,
     key_set: Option<&'a KeySet>,
 ) -> Result<Sql<'a>> {
-    let mut sql = Sql::new(dialect, "");
     let template = scope.job_type.statement()?;
-    for fragment in template.iter().flat_map(|template| template.fragments()) {
+    let fragments = template.as_ref().map_or(&[][..], Template::fragments);
+    Ok(map_of(dialect, scope, fragments, key_set))
+}
+
+/// The `map` statement of these fragments.
+pub(crate) fn map_of<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    fragments: &[Fragment],
+    key_set: Option<&'a KeySet>,
+) -> Sql<'a> {
+    let mut sql = Sql::new(dialect, "");
+    for fragment in fragments {
         match (fragment, key_set) {
             (Fragment::Text(text), _) => {
                 sql.push(text);
@@ -148,7 +163,7 @@ pub(crate) fn map<'a>(
         }
     }
     sql.text.truncate(inner(&sql.text).len() + sql.text.len() - sql.text.trim_start().len());
-    Ok(sql)
+    sql
 }
 
 /// A `reduce` statement with its params.

@@ -37,6 +37,12 @@ pub trait Committing: Send + Sync {
     fn max_commit_items(&self) -> u32 {
         u32::MAX
     }
+    /// Makes the commits of these rows durable, and returns for each whether the row is as given. Otherwise the
+    /// server lost commits in a crash, or another lease has the row. Commits of most databases are durable at
+    /// once; see [`Durability`](windlass_core::Durability).
+    async fn flush(&self, rows: &[Ledger]) -> Result<Vec<bool>> {
+        Ok(vec![true; rows.len()])
+    }
     /// Marks the rows of a running chunk in the column `step.mark`, in a transaction of its own
     /// that first checks the epoch. Returns what is marked afterwards, including rows that an earlier
     /// lease has marked; nothing if the job type has no mark.

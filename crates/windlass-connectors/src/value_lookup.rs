@@ -135,7 +135,7 @@ impl<'a> ValueLookup<'a> {
                         true => (Keys::Range(KeyRange { after: None, upto: Some(key) }), items),
                         false => (Keys::List(vec![key]), 1),
                     };
-                    page.chunks.push((KeySet { within, keys }, items));
+                    page.chunks.push((KeySet::new(within, keys), items));
                 }
             }
         }

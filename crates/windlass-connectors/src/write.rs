@@ -31,6 +31,13 @@ pub(crate) fn updates<'a>(
         if item.change.update.is_empty() {
             continue;
         }
+        // Usually all items set the same columns.
+        if let Some(group) = groups.last_mut()
+            && item.change.update.keys().eq(group.columns.iter().map(|column| &column.name))
+        {
+            group.items.push(n);
+            continue;
+        }
         let columns: Vec<&str> = item.change.update.keys().map(String::as_str).collect();
         match group_of.get(&columns) {
             Some(group) => groups[*group].items.push(n),
@@ -100,16 +107,18 @@ pub(crate) fn item_error(error: ConnectorError) -> ConnectorError {
 /// processed so far.
 pub(crate) fn resolve_conflicts(
     scope: &Scope,
-    items: Vec<WriteItem>,
+    items: &[WriteItem],
     conflicts: &HashSet<usize>,
 ) -> (Vec<DeferredItem>, Counts) {
     let mut counts = Counts::default();
     let mut deferred = Vec::new();
-    for (n, item) in items.into_iter().enumerate() {
-        if conflicts.contains(&n) {
-            counts.processed -= 1;
-            deferred.extend(item.conflicted(scope.job_type.step.on_conflict, &mut counts));
-        }
+    if conflicts.is_empty() {
+        return (deferred, counts);
+    }
+    // In their order.
+    for (_, item) in items.iter().enumerate().filter(|(n, _)| conflicts.contains(n)) {
+        counts.processed -= 1;
+        deferred.extend(item.conflicted(scope.job_type.step.on_conflict, &mut counts));
     }
     (deferred, counts)
 }

@@ -1,6 +1,8 @@
 -- advance.sql for several chunks whose commits change only the ledger. Returns a row for each chunk that had the
 -- expected epoch, nonce and number of commits.
 --
+-- `windlass.in_transaction`: see advance.sql.
+--
 -- Lock: the rows in the given order, which is key order, so that two processes cannot deadlock.
 -- Index: the primary key.
 UPDATE windlass_ledger AS ledger SET
@@ -21,5 +23,6 @@ WHERE ledger.job_id = d.job_id
     AND ledger.epoch = d.epoch
     AND ledger.nonce = d.nonce
     AND ledger.commits = d.commits
+    AND current_setting('windlass.in_transaction', true) = 'on'
 RETURNING ledger.job_id, ledger.chunk, ledger.epoch, ledger.commits, ledger.cursor, ledger.read,
     ledger.processed, ledger.skipped, ledger.dead, ledger.conflicts, ledger.stalls, ledger.nonce

@@ -56,7 +56,7 @@ pub(super) async fn cut(
     let chunk = |keys: &[Key]| {
         let only_key = |key: &Key| Key(key.0.iter().take(width).cloned().collect());
         let part = Keys::List(keys.iter().map(only_key).collect());
-        (KeySet { within: within.clone(), keys: part }, keys.len() as i64)
+        (KeySet::new(within.clone(), part), keys.len() as i64)
     };
     let chunks = keys.chunks(items).map(chunk).collect();
     Ok(ChunkPage { chunks, last, done: limited || pages.ended && !beyond })

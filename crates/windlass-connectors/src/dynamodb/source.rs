@@ -34,7 +34,7 @@ impl Source for DynamodbConnection {
     }
 
     async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
-        let CutRange { within, range } = at;
+        let CutRange { within, range, .. } = at;
         let whole = ScanSegment { number: 0, of: 1 };
         let walk = within.map_or(Walk::Segment(whole), Walk::Value);
         cut::cut(self, scope, walk, range.after.as_ref(), limits).await

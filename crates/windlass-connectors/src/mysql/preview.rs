@@ -53,7 +53,7 @@ async fn run_statement(
         return Ok(Vec::new());
     }
     let keys = before.iter().map(|item| item.key.clone()).collect();
-    let sample = KeySet { within: key_set.within.clone(), keys: Keys::List(keys) };
+    let sample = KeySet::new(key_set.within.clone(), Keys::List(keys));
     let step = statement::step(Dialect::Mysql, scope, &sample)?;
     transaction.execute(&step.text, step.values()).await?;
     // By key alone, since the statement may have changed what `source.where` tests.

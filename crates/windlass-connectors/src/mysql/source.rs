@@ -43,7 +43,7 @@ impl Source for MysqlConnection {
     }
 
     async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
-        let CutRange { within, range } = at;
+        let CutRange { within, range, .. } = at;
         let cutter = ChunkCutter::new(within, range, limits);
         in_read_tx!(self, CATALOG_TIMEOUT, |transaction| cut::cut(
             transaction,

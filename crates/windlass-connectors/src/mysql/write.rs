@@ -38,7 +38,7 @@ pub(super) async fn write(
             transaction.execute(sql, params).await?;
         }
     }
-    let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
+    let (deferred, counts) = resolve_conflicts(scope, &items, &conflicts);
     Ok((counts, deferred))
 }
 

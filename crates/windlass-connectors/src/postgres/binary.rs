@@ -264,6 +264,7 @@ fn text(bytes: &[u8]) -> std::result::Result<&str, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn column(name: &str, kind: ColumnType) -> Column {
         Column { name: name.into(), kind, sql_type: String::new(), nullable: true }
@@ -314,5 +315,23 @@ mod tests {
         let mut three = stream();
         three[SIGNATURE.len() + 11] = 3;
         assert!(read(&three, usize::MAX).unwrap_err().to_string().contains("3 columns"));
+    }
+
+    proptest! {
+        /// Damaged streams are refused or read, the same in pieces of any size.
+        #[test]
+        fn damaged_streams_are_read_alike_in_any_pieces(
+            damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),
+            length in any::<proptest::sample::Index>(),
+            size in 1_usize..40,
+        ) {
+            let mut bytes = stream();
+            for (place, byte) in damage {
+                *place.get_mut(&mut bytes) = byte;
+            }
+            bytes.truncate(length.index(bytes.len() + 1));
+            let (whole, pieces) = (read(&bytes, usize::MAX).ok(), read(&bytes, size).ok());
+            prop_assert_eq!(whole, pieces);
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::{
     MEASURE_TIMEOUT, PostgresConnection, describe, in_catalog_tx, milliseconds, preview, release,
-    replication, row, write,
+    replication, row, snapshot, write,
 };
 use crate::row_count::{MAX_COUNTED_ROWS, count_some, counted, select_all};
 use crate::sql::{Dialect, inner};
-use crate::{Catalog, Replication, Result, RowCount, Scope};
+use crate::{Catalog, HeldSnapshot, Replication, Result, RowCount, Scope};
 use async_trait::async_trait;
 use windlass_core::{KeySet, Table};
 use windlass_drivers::ErrorClass;
@@ -72,6 +72,14 @@ impl Catalog for PostgresConnection {
 
     async fn durability_risk(&self) -> Result<Option<String>> {
         replication::durability_risk(self).await
+    }
+
+    async fn check_snapshots(&self) -> Result<()> {
+        snapshot::check(self).await
+    }
+
+    async fn hold_snapshot(&self, scope: &Scope) -> Result<Option<Box<dyn HeldSnapshot>>> {
+        snapshot::hold(self, scope).await
     }
 
     async fn replication(&self) -> Result<Replication> {

@@ -1,7 +1,10 @@
 //! One commit: compare-and-set on the ledger, the effect, deferred items; all or nothing.
 
 use super::group_commit::Advance;
-use super::{PostgresConnection, deferred, fence, finish, row, write, write_settings};
+use super::write::Report;
+use super::{
+    LEDGER_SETTINGS, PostgresConnection, deferred, fence, finish, row, write, write_settings,
+};
 use crate::sql::Dialect;
 use crate::write::item_error;
 use crate::{
@@ -9,8 +12,10 @@ use crate::{
     Scope, statement,
 };
 use async_trait::async_trait;
-use windlass_core::{Counts, KeySet, Keys};
-use windlass_drivers::{Param, Transaction};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use windlass_core::{Counts, JobId, KeySet, Keys};
+use windlass_drivers::{Error, Param, Transaction};
 
 #[async_trait]
 impl Committing for PostgresConnection {
@@ -22,41 +27,70 @@ impl Committing for PostgresConnection {
             counts.processed += items.len() as i64;
         }
         if effect.is_none() && defer.is_empty() && resolve.is_empty() {
-            let advance = Advance { ledger: ledger.clone(), cursor: cursor.to_text(), counts };
+            let (ledger, durability) = (ledger.clone(), scope.job_type.chunk.durability);
+            let advance = Advance { ledger, cursor: cursor.to_text(), counts, durability };
             let ledger = self.group_commit.advance(&self.db, advance).await?;
             return Ok(Committed { ledger });
         }
         let params = advance(ledger, cursor.to_text(), counts);
         let sql = include_str!("../../sql/postgres/advance.sql");
-        let (transaction, advanced) =
-            self.db.transaction_with(&write_settings(scope), sql, &params).await?;
-        // No row: another worker has the chunk, or this commit was applied before.
-        let Some(advanced) = advanced.first() else {
-            let _ = transaction.rollback().await;
-            return Err(ConnectorError::LeaseLost);
-        };
-        let outcome = async {
-            let ledger = row::ledger(advanced)?;
-            let (found, conflicted) = apply(self, &transaction, scope, effect, counts).await?;
-            defer.extend(conflicted);
-            // Delete first: an item that was deferred and had a conflict again is in both lists.
-            deferred::resolve(&transaction, ledger.chunk, &resolve).await?;
-            deferred::defer(&transaction, ledger.chunk, &defer).await?;
-            Ok((ledger, found))
-        };
-        match outcome.await {
-            Ok((ledger, found)) if found == Counts::default() => {
-                transaction.commit().await?;
-                Ok(Committed { ledger })
+        let settings = write_settings(scope);
+        let mut report = self.conflicts.report(scope);
+        loop {
+            let advanced = self.db.transaction_with(&settings, sql, &params).await;
+            // The effects follow only when it is known that the transaction has begun and has the row.
+            let (transaction, advanced) = advanced.map_err(not_advanced)?;
+            let outcome = async {
+                let ledger = row::ledger(advanced.first().ok_or(ConnectorError::LeaseLost)?)?;
+                let applied = apply(self, &transaction, scope, &effect, counts, report).await?;
+                let Some((found, conflicted)) = applied else { return Ok(None) };
+                defer.extend(conflicted);
+                // Delete first: an item that was deferred and had a conflict again is in both lists.
+                deferred::resolve(&transaction, ledger.chunk, &resolve).await?;
+                deferred::defer(&transaction, ledger.chunk, &defer).await?;
+                Ok(Some((ledger, found)))
+            };
+            match outcome.await {
+                Ok(Some((ledger, found))) if found == Counts::default() => {
+                    transaction.commit().await?;
+                    return Ok(Committed { ledger });
+                }
+                Ok(Some((mut ledger, found))) => {
+                    let sql = include_str!("../../sql/postgres/recount.sql");
+                    transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
+                    ledger.counts += found;
+                    return Ok(Committed { ledger });
+                }
+                // Nothing is committed. The next round returns the items that it updates.
+                Ok(None) => {
+                    transaction.rollback().await?;
+                    self.conflicts.found();
+                    report = Report::Items;
+                }
+                Err(error) => return finish(transaction, Err(error)).await,
             }
-            Ok((mut ledger, found)) => {
-                let sql = include_str!("../../sql/postgres/recount.sql");
-                transaction.execute_and_commit(sql, &recount(&ledger, found)).await?;
-                ledger.counts += found;
-                Ok(Committed { ledger })
-            }
-            Err(error) => finish(transaction, Err(error)).await,
         }
+    }
+
+    async fn flush(&self, rows: &[Ledger]) -> Result<Vec<bool>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let number = |of: fn(&Ledger) -> i64| -> Param<'_> {
+            rows.iter().map(of).collect::<Vec<_>>().into()
+        };
+        let params = [
+            rows.iter().map(|row| row.chunk.job).collect::<Vec<_>>().into(),
+            number(|row| row.chunk.number),
+            number(|row| row.epoch),
+            number(|row| row.nonce),
+            number(|row| row.commits),
+        ];
+        let sql = include_str!("../../sql/postgres/flush.sql");
+        let kept = self.db.single(LEDGER_SETTINGS, sql, &params).await?;
+        let kept = kept.iter().map(|row| Ok((row::get(row, 0)?, row::get(row, 1)?)));
+        let kept = kept.collect::<Result<HashSet<(JobId, i64)>>>()?;
+        Ok(rows.iter().map(|row| kept.contains(&(row.chunk.job, row.chunk.number))).collect())
     }
 
     async fn mark(&self, scope: &Scope, ledger: &Ledger, key_set: &KeySet) -> Result<Marked> {
@@ -76,6 +110,46 @@ impl Committing for PostgresConnection {
         };
         let outcome = outcome.await.map(Marked::new);
         finish(transaction, outcome).await
+    }
+}
+
+/// Whether updates have met conflicts recently. Then they return which items they update: writing a batch twice
+/// costs more.
+#[derive(Default)]
+pub(super) struct RecentConflicts {
+    /// How many more commits expect conflicts.
+    expected: AtomicU32,
+}
+
+/// The number of commits after a conflict that expect conflicts too.
+const EXPECTED_AFTER_CONFLICT: u32 = 16;
+
+impl RecentConflicts {
+    /// How the next commit reports conflicts. If several records may have one key, the number of rows does not
+    /// tell whether every item was updated.
+    fn report(&self, scope: &Scope) -> Report {
+        let fewer = |expected: u32| expected.checked_sub(1);
+        let expected = self.expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        match expected.is_ok() || scope.key_may_repeat() {
+            true => Report::Items,
+            false => Report::Count,
+        }
+    }
+
+    fn found(&self) {
+        self.expected.store(EXPECTED_AFTER_CONFLICT, Ordering::Relaxed);
+    }
+}
+
+/// The SQLSTATE of the compare-and-set if no row is as expected: a division by zero.
+const NO_ROW: &str = "22012";
+
+/// The error of the compare-and-set.
+pub(super) fn not_advanced(error: Error) -> ConnectorError {
+    match error.code.as_deref() {
+        // Another worker has the chunk, or this commit was applied before.
+        Some(NO_ROW) => ConnectorError::LeaseLost,
+        _ => error.into(),
     }
 }
 
@@ -109,27 +183,28 @@ fn recount<'a>(ledger: &Ledger, found: Counts) -> [Param<'a>; 7] {
     ]
 }
 
-/// Applies the effect. Returns what it adds to the counts, and the items to defer.
+/// Applies the effect. Returns what it adds to the counts, and the items to defer, or `None` as [`write::write`].
 async fn apply(
     data: &PostgresConnection,
     transaction: &Transaction,
     scope: &Scope,
-    effect: Effect,
+    effect: &Effect,
     expected: Counts,
-) -> Result<(Counts, Vec<DeferredItem>)> {
+    report: Report,
+) -> Result<Option<(Counts, Vec<DeferredItem>)>> {
     match effect {
-        Effect::Nothing => Ok(Default::default()),
+        Effect::Nothing => Ok(Some(Default::default())),
         Effect::Unmark(key_set) => {
-            unmark(transaction, scope, &key_set).await?;
-            Ok(Default::default())
+            unmark(transaction, scope, key_set).await?;
+            Ok(Some(Default::default()))
         }
         Effect::Statement(key_set) => {
-            let counts = run(transaction, scope, &key_set, expected).await?;
-            unmark(transaction, scope, &key_set).await?;
-            Ok((counts, Vec::new()))
+            let counts = run(transaction, scope, key_set, expected).await?;
+            unmark(transaction, scope, key_set).await?;
+            Ok(Some((counts, Vec::new())))
         }
         Effect::Write(items) => {
-            write::write(data, transaction, scope, items).await.map_err(item_error)
+            write::write(data, transaction, scope, items, report).await.map_err(item_error)
         }
     }
 }

@@ -6,19 +6,20 @@ use crate::key_check::check_null;
 use crate::predicate::{Bounds, push_conditions, push_key_set, push_range, relation};
 use crate::sql::{Dialect, Sql, quote, quote_columns, row};
 use crate::value_lookup::ValueLookup;
-use crate::{ChunkPage, Result, Scope, key_walk, statement};
-use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
+use crate::{ChunkPage, CutRange, Result, Scope, key_walk, statement};
+use windlass_core::{BlockRange, FilterValue, Key, KeyRange, KeySet, Keys, Value};
 use windlass_drivers::Transaction;
 
 /// Cuts the next page of chunks.
 pub(super) async fn cut(
     transaction: &Transaction,
     scope: &Scope,
-    within: Option<&FilterValue>,
+    at: CutRange<'_>,
     mut cutter: ChunkCutter,
 ) -> Result<ChunkPage> {
-    let queries = CutQueries { transaction, scope, within };
-    if scope.walks_by_key(within) {
+    let CutRange { within, blocks, .. } = at;
+    let queries = CutQueries { transaction, scope, within, blocks };
+    if queries.walks_by_key() {
         transaction.batch(INDEX_SCAN_ONLY).await?;
     } else if within.is_some() {
         let keys = queries.list(&cutter.remaining(), cutter.capacity()).await?;
@@ -87,7 +88,7 @@ pub(super) async fn prepare(
     if !scope.walks_by_key(None) {
         return Ok(());
     }
-    let queries = CutQueries { transaction, scope, within: None };
+    let queries = CutQueries { transaction, scope, within: None, blocks: None };
     for range in ranges {
         let (first, next) =
             (queries.key_set(range), KeyRange { after: None, upto: range.upto.clone() });
@@ -101,7 +102,7 @@ pub(super) async fn prepare(
 /// ranges that are cut by keys alone. Where a key may be null, only records of the job count, since a
 /// null sorts after everything.
 pub(super) async fn greatest(transaction: &Transaction, scope: &Scope) -> Result<Option<Key>> {
-    let queries = CutQueries { transaction, scope, within: None };
+    let queries = CutQueries { transaction, scope, within: None, blocks: None };
     let bounds = if scope.key_may_be_null() { Bounds::All } else { Bounds::Keys };
     queries.last(&KeyRange::ALL, bounds).await
 }
@@ -115,9 +116,15 @@ struct CutQueries<'a> {
     transaction: &'a Transaction,
     scope: &'a Scope,
     within: Option<&'a FilterValue>,
+    blocks: Option<BlockRange>,
 }
 
 impl CutQueries<'_> {
+    /// Whether an index returns the keys in order. The index has no order within blocks.
+    fn walks_by_key(&self) -> bool {
+        self.blocks.is_none() && self.scope.walks_by_key(self.within)
+    }
+
     /// Every n-th key of a range, at most `max`, each with the number of records since the previous one
     /// where that is known.
     async fn jumps(
@@ -130,7 +137,7 @@ impl CutQueries<'_> {
             return Ok(Vec::new());
         }
         let first = self.key_set(range);
-        if !self.scope.walks_by_key(self.within) {
+        if !self.walks_by_key() {
             let sql = key_walk::number(Dialect::Postgres, self.scope, &first, every, max);
             let mut ends = Vec::new();
             for row in self.transaction.query(&sql.text, &sql.params()).await? {
@@ -241,7 +248,8 @@ impl CutQueries<'_> {
     }
 
     fn key_set(&self, range: &KeyRange) -> KeySet {
-        KeySet { within: self.within.cloned(), keys: Keys::Range(range.clone()) }
+        let key_set = KeySet::new(self.within.cloned(), Keys::Range(range.clone()));
+        KeySet { blocks: self.blocks, ..key_set }
     }
 
     /// Names that no column of the user's has.

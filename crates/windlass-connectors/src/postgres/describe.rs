@@ -165,17 +165,22 @@ async fn indexes(transaction: &Transaction, oid: i64) -> Result<(Vec<String>, Ve
 /// The planner's estimate. For tables without statistics it is based on their size, for partitioned tables
 /// and views on their parts.
 async fn estimated_rows(transaction: &Transaction, table: &str) -> Result<u64> {
-    planned_rows(transaction, &format!("SELECT 1 FROM {}", quote_table(table))).await
+    planned_rows(transaction, &format!("SELECT 1 FROM {}", quote_table(table)), &[]).await
 }
 
 /// The planner's estimate of the records that match `source.where`.
 pub(super) async fn estimated_matches(transaction: &Transaction, scope: &Scope) -> Result<u64> {
     let all = KeySet::range(None, None);
-    planned_rows(transaction, &select_all(Dialect::Postgres, scope, &all).text).await
+    planned_rows(transaction, &select_all(Dialect::Postgres, scope, &all).text, &[]).await
 }
 
-async fn planned_rows(transaction: &Transaction, select: &str) -> Result<u64> {
-    let row = transaction.query_one(&format!("EXPLAIN (FORMAT JSON) {select}"), &[]).await?;
+/// The number of rows that the server expects of a SELECT.
+pub(super) async fn planned_rows(
+    transaction: &Transaction,
+    select: &str,
+    params: &[Param<'_>],
+) -> Result<u64> {
+    let row = transaction.query_one(&format!("EXPLAIN (FORMAT JSON) {select}"), params).await?;
     let plan: serde_json::Value = get(&row, 0)?;
     Ok(plan[0]["Plan"]["Plan Rows"].as_f64().unwrap_or_default() as u64)
 }

@@ -5,8 +5,8 @@ use super::extract;
 use super::row::typed_values;
 use super::write::Batch;
 use super::{
-    CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, describe, finish, milliseconds, read,
-    release, row,
+    CATALOG_TIMEOUT, LEDGER_SETTINGS, PostgresConnection, commit, describe, finish, milliseconds,
+    read, release, row,
 };
 #[cfg(feature = "export")]
 use crate::Extraction;
@@ -21,6 +21,7 @@ use crate::{
 use async_trait::async_trait;
 use futures::{SinkExt, StreamExt, TryStreamExt};
 use tokio::sync::mpsc::Sender;
+use windlass_core::template::ROW_COUNT;
 use windlass_core::{Column, ColumnType, Cursor, KeySet, Load, Value};
 use windlass_drivers::{Bytes, Error, Transaction};
 
@@ -34,9 +35,17 @@ impl FanIn for PostgresConnection {
     }
 
     async fn map(&self, scope: &Scope, columns: &[Column], key_set: &KeySet) -> Result<Mapped> {
-        let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
+        let is_free = !columns.iter().any(|column| column.name == ROW_COUNT);
+        let template = scope.job_type.statement()?.filter(|_| is_free);
+        let counting = template.and_then(|template| template.with_row_count());
         let transaction = self.chunk_read_tx(scope).await?;
         let mapped = async {
+            if let Some(counting) = counting {
+                let fragments = counting.fragments();
+                let sql = statement::map_of(Dialect::Postgres, scope, fragments, Some(key_set));
+                return select_counted(&transaction, &sql, columns).await;
+            }
+            let sql = statement::map(Dialect::Postgres, scope, Some(key_set))?;
             let rows = select(&transaction, &sql, columns).await?;
             let read = match Mapped::counted(scope, &rows)? {
                 Some(read) => read,
@@ -103,16 +112,12 @@ impl Merge for PostgresConnection {
     async fn replace(&self, ledger: &Ledger, request: LoadRequest<'_>) -> Result<Ledger> {
         let (replacement, load) = (Replacement::new(request)?, request.load);
         let counts = replacement.counts();
-        let advance = super::commit::advance(ledger, Cursor::End.to_text(), counts);
+        let advance = commit::advance(ledger, Cursor::End.to_text(), counts);
         let sql = include_str!("../../sql/postgres/advance.sql");
-        let (transaction, advanced) =
-            self.db.transaction_with(LEDGER_SETTINGS, sql, &advance).await?;
-        let Some(advanced) = advanced.first() else {
-            let _ = transaction.rollback().await;
-            return Err(ConnectorError::LeaseLost);
-        };
+        let advanced = self.db.transaction_with(LEDGER_SETTINGS, sql, &advance).await;
+        let (transaction, advanced) = advanced.map_err(commit::not_advanced)?;
         let outcome = async {
-            let ledger = row::ledger(advanced)?;
+            let ledger = row::ledger(advanced.first().ok_or(ConnectorError::LeaseLost)?)?;
             transaction.batch("SET LOCAL statement_timeout = 0").await?;
             replace_rows(&transaction, &load.table, &replacement).await?;
             Ok(ledger)
@@ -132,13 +137,36 @@ async fn select(
     rows.iter().map(|row| typed_values(row, columns, &[])).collect()
 }
 
+/// The rows of a statement that also has the column [`ROW_COUNT`], and the sum of that column.
+async fn select_counted(
+    transaction: &Transaction,
+    sql: &Sql<'_>,
+    columns: &[Column],
+) -> Result<Mapped> {
+    let mut expressions = rendered(columns);
+    expressions.push(ROW_COUNT.to_owned());
+    let rows = transaction.query(&select_from(sql, &expressions), &sql.params()).await?;
+    let mut mapped = Mapped { rows: Vec::with_capacity(rows.len()), read: 0 };
+    for row in &rows {
+        mapped.rows.push(typed_values(row, columns, &[])?);
+        mapped.read += row::get::<i64>(row, columns.len())?;
+    }
+    Ok(mapped)
+}
+
 fn selected(sql: &Sql<'_>, columns: &[Column]) -> String {
-    let rendered: Vec<String> = columns
-        .iter()
-        .map(|column| Dialect::Postgres.render(column, &quote(&column.name)))
-        .collect();
+    select_from(sql, &rendered(columns))
+}
+
+/// These columns in their canonical text form.
+fn rendered(columns: &[Column]) -> Vec<String> {
+    let render = |column: &Column| Dialect::Postgres.render(column, &quote(&column.name));
+    columns.iter().map(render).collect()
+}
+
+fn select_from(sql: &Sql<'_>, expressions: &[String]) -> String {
     // The line break ends a comment at the end of the user's statement.
-    format!("SELECT {} FROM ({}\n) AS computed", rendered.join(", "), sql.text)
+    format!("SELECT {} FROM ({}\n) AS computed", expressions.join(", "), sql.text)
 }
 
 fn reduce_settings() -> String {

@@ -1,13 +1,13 @@
 //! Groups commits that only change the ledger: those that arrive while one is running form the next. So the
 //! running chunks share one statement and one wait for the disk.
 
-use super::{LEDGER_SETTINGS, row};
+use super::{LEDGER_SETTINGS, commit_setting, row};
 use crate::{ConnectorError, Ledger, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use windlass_core::Counts;
+use windlass_core::{Counts, Durability};
 use windlass_drivers::{Error, ErrorClass, Param, Postgres};
 
 /// A change of one chunk's ledger row.
@@ -19,6 +19,8 @@ pub(super) struct Advance {
     pub(super) cursor: String,
     /// What is added to the counts.
     pub(super) counts: Counts,
+    /// Whether it waits for the disk.
+    pub(super) durability: Durability,
 }
 
 /// The waiting changes, and whether a task is applying them.
@@ -135,7 +137,12 @@ async fn apply(db: &Postgres, advances: &[Advance], lock_timeout: &str) -> Vec<A
         number(|advance| advance.counts.conflicts),
         number(|advance| advance.ledger.nonce),
     ];
-    let settings = format!("{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '{lock_timeout}'");
+    let all_grouped = advances.iter().all(|advance| advance.durability == Durability::Group);
+    let durability = if all_grouped { Durability::Group } else { Durability::Commit };
+    let settings = format!(
+        "{LEDGER_SETTINGS}; SET LOCAL lock_timeout = '{lock_timeout}'{}",
+        commit_setting(durability)
+    );
     let sql = include_str!("../../sql/postgres/group_commit.sql");
     let changed = db.single(&settings, sql, &params).await.and_then(|rows| {
         let ledgers = rows.iter().map(|row| row::ledger(row).map(|ledger| (ledger.chunk, ledger)));

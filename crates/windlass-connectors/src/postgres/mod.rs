@@ -22,6 +22,7 @@ mod preview;
 mod read;
 mod replication;
 mod row;
+mod snapshot;
 mod source;
 mod split;
 mod write;
@@ -30,7 +31,10 @@ use crate::Result;
 use crate::Scope;
 use crate::column_cache::ColumnCache;
 use crate::sql::{Bind, Sql};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+use windlass_core::Durability;
 use windlass_drivers::{Param, Postgres, Transaction};
 
 /// A PostgreSQL database with records.
@@ -38,16 +42,22 @@ pub(crate) struct PostgresConnection {
     db: Postgres,
     columns: ColumnCache,
     group_commit: group_commit::GroupCommit,
+    conflicts: commit::RecentConflicts,
     outbox_listener: listener::OutboxListener,
+    /// One permit for each snapshot that this process may hold.
+    snapshots: Arc<Semaphore>,
 }
 
 impl PostgresConnection {
     pub(crate) fn new(db: Postgres) -> PostgresConnection {
         let outbox_listener = listener::OutboxListener::new(db.clone());
+        let snapshots = Arc::new(Semaphore::new(snapshot::most_held(db.max_connections())));
         PostgresConnection {
+            snapshots,
             db,
             columns: ColumnCache::default(),
             group_commit: Default::default(),
+            conflicts: Default::default(),
             outbox_listener,
         }
     }
@@ -59,9 +69,15 @@ impl PostgresConnection {
         Ok(self.db.transaction(&settings).await?)
     }
 
+    /// [`PostgresConnection::catalog_tx`], under the snapshot of a job if it has one.
+    async fn plan_tx(&self, scope: &Scope) -> Result<Transaction> {
+        let settings = format!("{}; SET LOCAL jit = off", read_settings(CATALOG_TIMEOUT));
+        snapshot::begin(&self.db, scope, &settings).await
+    }
+
     /// A transaction that reads a chunk.
     async fn chunk_read_tx(&self, scope: &Scope) -> Result<Transaction> {
-        Ok(self.db.transaction(&chunk_read_settings(scope)).await?)
+        snapshot::begin(&self.db, scope, &chunk_read_settings(scope)).await
     }
 
     /// A transaction that writes for a job. Short timeouts keep a stalled worker from locking the
@@ -108,10 +124,20 @@ fn write_settings(scope: &Scope) -> String {
     format!(
         "SELECT set_config('statement_timeout', '{}', true), \
          set_config('idle_in_transaction_session_timeout', '{1}', true), \
-         set_config('lock_timeout', '{1}', true)",
+         set_config('lock_timeout', '{1}', true){2}",
         milliseconds(chunk.timeout),
         milliseconds(chunk.lease),
+        commit_setting(chunk.durability),
     )
+}
+
+/// The end of the settings of a transaction whose commit may wait for the disk later, in
+/// [`Committing::flush`](crate::Committing::flush).
+fn commit_setting(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Group => "; SET LOCAL synchronous_commit = off",
+        Durability::Commit => "",
+    }
 }
 
 /// The timeout of a statement that reads the catalog or plans chunks.
@@ -158,8 +184,13 @@ impl Sql<'_> {
     }
 }
 
-/// Runs work in a [`PostgresConnection::catalog_tx`].
+/// Runs work in a [`PostgresConnection::catalog_tx`], or with a scope in a [`PostgresConnection::plan_tx`].
 macro_rules! in_catalog_tx {
+    ($data:expr, $scope:expr, |$transaction:ident| $work:expr) => {{
+        let $transaction = $data.plan_tx($scope).await?;
+        let outcome = $work.await;
+        release($transaction, outcome).await
+    }};
     ($data:expr, |$transaction:ident| $work:expr) => {{
         let $transaction = $data.catalog_tx().await?;
         let outcome = $work.await;

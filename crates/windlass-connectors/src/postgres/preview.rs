@@ -19,7 +19,7 @@ impl DryRun for PostgresConnection {
 
     async fn try_write(&self, scope: &Scope, item: WriteItem) -> Result<()> {
         let transaction = self.write_tx(scope).await?;
-        let outcome = write::write(self, &transaction, scope, vec![item]).await;
+        let outcome = write::write(self, &transaction, scope, &[item], write::Report::Items).await;
         release(transaction, outcome.map(drop)).await
     }
 }
@@ -66,7 +66,7 @@ async fn run_statement(
         return Ok(Vec::new());
     }
     let keys = before.iter().map(|item| item.key.clone()).collect();
-    let sample = KeySet { within: key_set.within.clone(), keys: Keys::List(keys) };
+    let sample = KeySet::new(key_set.within.clone(), Keys::List(keys));
     let step = statement::step(Dialect::Postgres, scope, &sample)?;
     transaction.execute(&step.text, &step.params()).await?;
     // By key alone, since the statement may have changed what `source.where` tests.

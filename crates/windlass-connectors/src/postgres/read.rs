@@ -3,10 +3,11 @@
 use super::row::{self, get, typed_values, value};
 use crate::array::Array;
 use crate::item_reader::ItemReader;
-use crate::key_check::key_checks;
+use crate::key_check::KeyCheck;
 use crate::predicate::{Bounds, relation};
 use crate::sql::{Dialect, Sql, cast_type, quote};
 use crate::{Batch, Item, Result, Scope, statement};
+use futures::StreamExt;
 use std::ops::ControlFlow;
 use windlass_core::{KeySet, Value};
 use windlass_drivers::{Postgres, Row, Transaction};
@@ -21,10 +22,38 @@ pub(super) async fn read(
     limit: u32,
     bytes: usize,
 ) -> Result<Batch> {
-    let sql =
-        statement::select(Dialect::Postgres, scope, key_set, Bounds::All, u64::from(limit) + 1);
-    let mut reader = ItemReader::new(Dialect::Postgres, scope, bytes);
+    let (sql, mut reader) = selection(scope, key_set, limit, bytes);
     db.read(settings, &sql.text, &sql.params(), |row| push_row(&mut reader, scope, &row)).await?;
+    Ok(reader.into_batch(limit))
+}
+
+/// The statement that reads one record more than `limit`, and the reader of its rows.
+fn selection<'a>(
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    limit: u32,
+    bytes: usize,
+) -> (Sql<'a>, ItemReader<'a>) {
+    let most = u64::from(limit) + 1;
+    let sql = statement::select(Dialect::Postgres, scope, key_set, Bounds::All, most);
+    (sql, ItemReader::new(Dialect::Postgres, scope, bytes))
+}
+
+/// [`read`] in a transaction that has begun.
+pub(super) async fn read_in(
+    transaction: &Transaction,
+    scope: &Scope,
+    key_set: &KeySet,
+    limit: u32,
+    bytes: usize,
+) -> Result<Batch> {
+    let (sql, mut reader) = selection(scope, key_set, limit, bytes);
+    let mut rows = transaction.stream(&sql.text, &sql.params()).await?;
+    while let Some(row) = rows.next().await {
+        if push_row(&mut reader, scope, &row?)?.is_break() {
+            break;
+        }
+    }
     Ok(reader.into_batch(limit))
 }
 
@@ -52,9 +81,9 @@ fn push_row(reader: &mut ItemReader<'_>, scope: &Scope, row: &Row) -> Result<Con
 pub(super) async fn check_keys(
     transaction: &Transaction,
     scope: &Scope,
-    max_rows: Option<u64>,
+    checks: Vec<KeyCheck<'_>>,
 ) -> Result<()> {
-    for (sql, problem) in key_checks(Dialect::Postgres, scope, max_rows) {
+    for (sql, problem) in checks {
         if let Some(found) = transaction.query_opt(&sql.text, &sql.params()).await? {
             return Err(problem(scope, &row::key(&found, scope.key().len())?).into());
         }

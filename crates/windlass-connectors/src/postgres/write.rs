@@ -11,21 +11,41 @@ use crate::write::{
 use crate::{DeferredItem, Result, Scope, WriteItem, guard, statement};
 use std::collections::HashSet;
 use std::sync::Arc;
-use windlass_core::{Column, Counts, Value};
+use windlass_core::{Column, ColumnType, Counts, Value};
 use windlass_drivers::{Param, Transaction};
 
-/// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer.
+/// How an update reports the items whose guard was not the one that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// Only by the number of updated rows.
+    Count,
+    /// By returning the number of each item that it updates, which costs more.
+    Items,
+}
+
+/// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer. `None` if there are
+/// conflicts and the report does not name the items: the transaction must be rolled back and the items written again
+/// with [`Report::Items`].
 pub(super) async fn write(
     data: &PostgresConnection,
     transaction: &Transaction,
     scope: &Scope,
-    items: Vec<WriteItem>,
-) -> Result<(Counts, Vec<DeferredItem>)> {
+    items: &[WriteItem],
+    report: Report,
+) -> Result<Option<(Counts, Vec<DeferredItem>)>> {
     let mut conflicts = HashSet::new();
-    for group in updates(scope, &items)? {
-        update(transaction, scope, &items, &group, &mut conflicts).await?;
+    for group in updates(scope, items)? {
+        match report {
+            Report::Count if !update_all(transaction, scope, items, &group).await? => {
+                return Ok(None);
+            }
+            Report::Count => {}
+            Report::Items => {
+                update(transaction, scope, items, &group, &mut conflicts).await?;
+            }
+        }
     }
-    for group in inserts(&items, &conflicts) {
+    for group in inserts(items, &conflicts) {
         insert(data, transaction, &group).await?;
         if let Some((chunk, rows)) = emitted(&group) {
             let params = [chunk.job.into(), chunk.number.into(), rows.into()];
@@ -34,7 +54,18 @@ pub(super) async fn write(
         }
     }
     let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
-    Ok((counts, deferred))
+    Ok(Some((counts, deferred)))
+}
+
+/// Updates the rows of a group. False if the guard of one of them is not the one that was read.
+async fn update_all(
+    transaction: &Transaction,
+    scope: &Scope,
+    items: &[WriteItem],
+    group: &Updates<'_>,
+) -> Result<bool> {
+    let (sql, batch) = update_statement(scope, items, group)?;
+    Ok(transaction.execute(&sql, &batch.params()).await? == group.items.len() as u64)
 }
 
 /// Updates the rows whose guard is still the one that was read. The others had a concurrent write.
@@ -46,7 +77,7 @@ async fn update(
     conflicts: &mut HashSet<usize>,
 ) -> Result<()> {
     let (sql, batch) = update_statement(scope, items, group)?;
-    let rows = transaction.query(&sql, &batch.params()).await?;
+    let rows = transaction.query(&format!("{sql} {RETURNING}"), &batch.params()).await?;
     let mut updated = HashSet::with_capacity(rows.len());
     for row in &rows {
         updated.insert(row::get::<i64>(row, 0)?);
@@ -59,7 +90,11 @@ async fn update(
     Ok(())
 }
 
-/// Has the server plan the update of these columns.
+/// Makes an update return the number of each item that it updates.
+const RETURNING: &str = "RETURNING v.ord";
+
+/// Has the server plan the update of these columns, in the form that it has after a conflict: a table may refuse only
+/// that.
 pub(super) async fn prepare_update(
     transaction: &Transaction,
     scope: &Scope,
@@ -68,12 +103,12 @@ pub(super) async fn prepare_update(
     let items = [sample_update(Dialect::Postgres, scope, columns)];
     for group in updates(scope, &items)? {
         let (sql, batch) = update_statement(scope, &items, &group)?;
-        transaction.query(&format!("EXPLAIN {sql}"), &batch.params()).await?;
+        transaction.query(&format!("EXPLAIN {sql} {RETURNING}"), &batch.params()).await?;
     }
     Ok(())
 }
 
-/// The update of a group with its values. It returns the number of each item that it updates.
+/// The update of a group with its values.
 fn update_statement<'a>(
     scope: &Scope,
     items: &'a [WriteItem],
@@ -97,8 +132,12 @@ fn update_statement<'a>(
         let value = batch.add(group.items.iter().map(values), Some(column));
         set.push(format!("{} = {value}", quote(&column.name)));
     }
+    if let Some((column, least, greatest)) = dense_range(scope, items, group) {
+        let (least, greatest) = batch.bounds(least, greatest);
+        matched.push(format!("t.{} BETWEEN {least} AND {greatest}", quote(column)));
+    }
     let sql = format!(
-        "UPDATE {} AS t SET {} FROM {} WHERE {} RETURNING v.ord",
+        "UPDATE {} AS t SET {} FROM {} WHERE {}",
         quote_table(&scope.table.name),
         set.join(", "),
         batch.relation(),
@@ -106,6 +145,30 @@ fn update_statement<'a>(
     );
     Ok((sql, batch))
 }
+
+/// The least and the greatest key of a group, if the key is one integer and at most [`MAX_SPARSENESS`] times as many
+/// keys are between them as the group has items. The server then reads one range of the index instead of looking up
+/// each row.
+fn dense_range<'a>(
+    scope: &'a Scope,
+    items: &[WriteItem],
+    group: &Updates<'_>,
+) -> Option<(&'a str, i64, i64)> {
+    let [column] = scope.key() else { return None };
+    scope.table.column(column).filter(|column| column.kind == ColumnType::Int)?;
+    let mut range = None::<(i64, i64)>;
+    for item in &group.items {
+        let [Value::Int(key)] = items[*item].key.0.as_slice() else { return None };
+        let (least, greatest) = range.unwrap_or((*key, *key));
+        range = Some((least.min(*key), greatest.max(*key)));
+    }
+    let (least, greatest) = range?;
+    let keys = greatest.checked_sub(least)?;
+    (keys <= group.items.len() as i64 * MAX_SPARSENESS).then_some((column, least, greatest))
+}
+
+/// Reading this many keys of an index range costs about as much as looking up one key.
+const MAX_SPARSENESS: i64 = 4;
 
 /// Inserts the rows of one table with the same columns.
 async fn insert(
@@ -156,6 +219,8 @@ async fn columns_for(
 #[derive(Default)]
 pub(super) struct Batch<'a> {
     arrays: Vec<Array<'a>>,
+    /// The range of the rows to join with, if it is known.
+    range: Option<(i64, i64)>,
 }
 
 impl<'a> Batch<'a> {
@@ -174,19 +239,28 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The batch as a relation. The subselects hide the length of the arrays from the planner. Otherwise
-    /// it would read a table of some hundred thousand rows for each batch, although one index lookup per
-    /// row is faster.
+    /// Sets the range of the rows to join with, after the last column. Returns the expressions of its bounds.
+    fn bounds(&mut self, least: i64, greatest: i64) -> (String, String) {
+        self.range = Some((least, greatest));
+        (format!("${}", self.arrays.len() + 1), format!("${}", self.arrays.len() + 2))
+    }
+
+    /// The batch as a relation. Without a range, subselects hide the length of the arrays from the planner.
+    /// Otherwise it would read a table of some hundred thousand rows for each batch, although one index lookup
+    /// per row is faster.
     pub(super) fn relation(&self) -> String {
-        let number =
-            |(n, array): (usize, &Array<'_>)| format!("(SELECT ${}::{})", n + 1, array.sql_type());
+        let number = |(n, array): (usize, &Array<'_>)| match self.range {
+            Some(_) => format!("${}::{}", n + 1, array.sql_type()),
+            None => format!("(SELECT ${}::{})", n + 1, array.sql_type()),
+        };
         let arrays: Vec<String> = self.arrays.iter().enumerate().map(number).collect();
         let names: Vec<String> = (0..self.arrays.len()).map(|n| format!("c{n}")).collect();
         format!("unnest({}) WITH ORDINALITY AS v({}, ord)", arrays.join(", "), names.join(", "))
     }
 
     pub(super) fn params(&self) -> Vec<Param<'_>> {
-        self.arrays.iter().map(Array::param).collect()
+        let bounds = self.range.into_iter().flat_map(|(least, greatest)| [least, greatest]);
+        self.arrays.iter().map(Array::param).chain(bounds.map(Param::from)).collect()
     }
 }
 

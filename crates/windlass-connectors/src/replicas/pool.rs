@@ -76,6 +76,18 @@ impl Replicas {
         healthy
     }
 
+    /// The healthy replicas with their names, in the order in which to try them.
+    pub async fn servers(&self) -> Vec<(String, Arc<dyn Connection>)> {
+        let healthy = self.healthy().await.into_iter();
+        healthy.map(|(replica, connection)| (replica.name.clone(), connection)).collect()
+    }
+
+    /// The replica of this name, whether it is healthy or not. `None` if there is no such replica.
+    pub async fn server(&self, name: &str) -> Option<Result<Arc<dyn Connection>>> {
+        let replica = self.replicas.iter().find(|replica| replica.name == name)?;
+        Some(replica.serving().await)
+    }
+
     /// Starts probing, once. Each replica has its own task, so that one that hangs does not delay
     /// another. The tasks end when the replicas are dropped.
     fn start_probes(&self) {

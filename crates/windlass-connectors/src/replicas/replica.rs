@@ -83,6 +83,11 @@ impl Replica {
         connections.map(|connections| connections.serving.clone())
     }
 
+    /// Its connection, whether it is healthy or not.
+    pub(super) async fn serving(&self) -> Result<Arc<dyn Connection>> {
+        Ok(self.connections().await?.serving.clone())
+    }
+
     /// Waits until the first probe has ended.
     pub(super) async fn wait_for_first_probe(&self) {
         // The sender lives as long as this does, so there is no error.

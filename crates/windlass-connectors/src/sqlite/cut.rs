@@ -152,6 +152,6 @@ impl CutQueries<'_> {
     }
 
     fn key_set(&self, range: &KeyRange) -> KeySet {
-        KeySet { within: self.within.cloned(), keys: Keys::Range(range.clone()) }
+        KeySet::new(self.within.cloned(), Keys::Range(range.clone()))
     }
 }

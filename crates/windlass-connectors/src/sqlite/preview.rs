@@ -78,7 +78,7 @@ fn run_statement(
         return Ok(Vec::new());
     }
     let keys = before.iter().map(|item| item.key.clone()).collect();
-    let sample = KeySet { within: key_set.within.clone(), keys: Keys::List(keys) };
+    let sample = KeySet::new(key_set.within.clone(), Keys::List(keys));
     row::execute(transaction, &statement::step(Dialect::Sqlite, scope, &sample)?)?;
     // By key alone, since the statement may have changed what `source.where` tests.
     let select = statement::select(Dialect::Sqlite, scope, &sample, Bounds::Keys, u32::MAX.into());

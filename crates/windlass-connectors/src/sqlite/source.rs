@@ -36,7 +36,7 @@ impl Source for SqliteConnection {
     }
 
     async fn cut(&self, scope: &Scope, at: CutRange<'_>, limits: CutLimits) -> Result<ChunkPage> {
-        let CutRange { within, range } = at;
+        let CutRange { within, range, .. } = at;
         let cutter = ChunkCutter::new(within, range, limits);
         let (scope, within) = (scope.clone(), within.cloned());
         self.read(move |connection| cut::cut(connection, &scope, within.as_ref(), cutter)).await

@@ -31,7 +31,7 @@ pub(super) fn write(
             transaction.prepare_cached(sql).and_then(|mut s| s.execute(params)).map_err(failed)?;
         }
     }
-    let (deferred, counts) = resolve_conflicts(scope, items, &conflicts);
+    let (deferred, counts) = resolve_conflicts(scope, &items, &conflicts);
     Ok((counts, deferred))
 }
 

@@ -121,7 +121,7 @@ pub(crate) async fn ledger_rows_are_paged_with_their_counts(db: Db) {
         let item = WriteItem {
             key: key(100),
             guard: Value::Null,
-            change: keep_emitted(change, chunk, &key(100)),
+            change: keep_emitted(change, chunk, &key(100)).into(),
             record: Record::new(Columns::from([]), Vec::new()),
             attempts: 0,
             conflicts: 0,

@@ -125,8 +125,7 @@ async fn partitions_views_domains_and_foreign_types_do_not_crash() {
     let ranges = db.data.split(&scope, 4).await.unwrap();
     assert_eq!(ranges.len(), 4);
     crate::cutting::covers(&db, &scope, &ranges, 1000).await;
-    let key_set =
-        windlass_core::KeySet { within: None, keys: windlass_core::Keys::Range(ranges[0].clone()) };
+    let key_set = windlass_core::KeySet::new(None, windlass_core::Keys::Range(ranges[0].clone()));
     let keys = db.data.read(&scope, &key_set, ReadLimits::new(5, usize::MAX)).await.unwrap();
     let keys = keys.items.into_iter().map(|item| item.key).collect();
     assert_eq!(db.data.count(&scope, &windlass_core::KeySet::keys(keys)).await.unwrap(), 5);

@@ -72,7 +72,7 @@ async fn confirmed_writes_are_flushed() {
     let fenced = log.durable("fence", data.fence(&[fence(0), fence(1)])).await;
     let ledger: Vec<Ledger> = fenced.into_iter().flatten().collect();
     let toml = "source.table = \"t\"\nstep.sql = \"UPDATE t SET n = n + 1 WHERE {chunk}\"\n\
-                step.mark = \"busy\"";
+                step.mark = \"busy\"\nchunk.durability = \"commit\"";
     let scope = db.scope(toml).await;
     log.durable("mark", data.mark(&scope, &ledger[0], &everything())).await;
     let statement = effect(Effect::Statement(everything()));
@@ -122,6 +122,40 @@ async fn confirmed_writes_are_flushed() {
     }
     log.durable("relay", data.outbox().relay(&Taking)).await;
     log.durable("prune", data.prune(job)).await;
+}
+
+/// Commits of a group may be lost until they are flushed. A flush reports rows that are not as they were committed.
+#[tokio::test]
+async fn commits_of_a_group_are_flushed_together() {
+    let server = PostgresServer::start_lazy();
+    let database = server.database().await;
+    database
+        .run("CREATE TABLE t (id bigint PRIMARY KEY, n bigint); INSERT INTO t VALUES (1, 0)")
+        .await;
+    let (log, db) = (Log(database.clone()), Db::postgres_on(database.clone()).await);
+    let data = &db.data;
+    let job = uuid::Uuid::now_v7();
+    let fence =
+        |number: i64| Fence { chunk: ChunkId { job, number }, epoch: 1, nonce: 7, lost: false };
+    let fenced = data.fence(&[fence(0), fence(1), fence(2)]).await.unwrap();
+    let [first, second, unworked]: [Ledger; 3] =
+        fenced.into_iter().flatten().collect::<Vec<_>>().try_into().unwrap();
+    let toml = "source.table = \"t\"\nstep.sql = \"UPDATE t SET n = n + 1 WHERE {chunk}\"";
+    let scope = db.scope(toml).await;
+    let before = log.end().await;
+    let statement = effect(Effect::Statement(everything()));
+    let first = data.commit(&scope, &first, statement).await.unwrap().ledger;
+    let moved = Commit::new(Cursor::End, Effect::Nothing);
+    let second = data.commit(&scope, &second, moved).await.unwrap().ledger;
+    let flushed = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint";
+    assert!(database.one::<i64>(flushed).await <= before, "the commits wait for a flush");
+
+    let undone = Ledger { commits: second.commits + 1, ..second.clone() };
+    let other_lease = Ledger { nonce: 8, ..first.clone() };
+    let kept = log.durable("a flush", data.flush(&[first, undone, unworked])).await;
+    assert_eq!(kept, [true, false, true]);
+    assert_eq!(data.flush(&[other_lease, second]).await.unwrap(), [false, true]);
+    assert_eq!(data.flush(&[]).await.unwrap(), Vec::<bool>::new());
 }
 
 /// No session can set it on MariaDB, so the server's settings are checked.

@@ -141,7 +141,7 @@ fn write(scope: &Scope, change: Change) -> (Key, WriteItem) {
     let key = Key(vec![Value::from("a"), Value::from(0)]);
     let columns: windlass_core::Columns = scope.key().iter().cloned().collect();
     let record = windlass_core::Record::new(columns, key.0.clone());
-    let (guard, attempts, conflicts) = (Value::Null, 0, 0);
+    let (guard, change, attempts, conflicts) = (Value::Null, change.into(), 0, 0);
     (key.clone(), WriteItem { key, guard, change, record, attempts, conflicts })
 }
 

@@ -76,7 +76,7 @@ async fn check(server: &MariaServer, columns: &str, values: &str) {
     whole.check_tiling(&ranges).unwrap();
     let mut sizes = Vec::new();
     for range in &ranges {
-        let key_set = KeySet { within: None, keys: Keys::Range(range.clone()) };
+        let key_set = KeySet::new(None, Keys::Range(range.clone()));
         sizes.push(db.data.count(&scope, &key_set).await.unwrap().unsigned_abs());
     }
     assert_eq!(sizes.iter().sum::<u64>(), ROWS, "{columns}");

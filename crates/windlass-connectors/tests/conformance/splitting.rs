@@ -156,7 +156,7 @@ async fn tiles(db: &Db, scope: &Scope, ranges: &[KeyRange]) -> Vec<i64> {
     whole.check_tiling(ranges).unwrap();
     let mut sizes = Vec::new();
     for range in ranges {
-        let key_set = KeySet { within: None, keys: Keys::Range(range.clone()) };
+        let key_set = KeySet::new(None, Keys::Range(range.clone()));
         sizes.push(db.data.count(scope, &key_set).await.unwrap());
     }
     assert_eq!(sizes.iter().sum::<i64>(), db.number("SELECT count(*) FROM t").await);

@@ -16,13 +16,14 @@ on_every_backend!(
     a_bad_value_rolls_everything_back,
     columns_that_cannot_be_set,
     a_deleted_record_is_a_conflict,
+    conflicts_are_found_in_every_batch_of_dense_and_of_sparse_keys,
     a_value_that_is_too_long_is_refused,
 );
 
 /// An item to write back.
 pub(crate) fn item(item: Item, change: Change) -> WriteItem {
     let Item { key, guard, record } = item;
-    WriteItem { key, guard, change, record, attempts: 0, conflicts: 0 }
+    WriteItem { key, guard, change: change.into(), record, attempts: 0, conflicts: 0 }
 }
 
 /// An item that sets every allowed column to its current value.
@@ -107,6 +108,37 @@ pub(crate) async fn a_concurrent_change_survives_and_the_item_is_deferred(db: Db
     assert!(ledger.counts.add_up(), "{:?}", ledger.counts);
     assert_eq!(db.number("SELECT count(*) FROM windlass_deferred").await, 0);
     assert_eq!(db.one("SELECT v FROM t WHERE id = 2").await, "0");
+}
+
+/// Batch after batch, with and without a conflict: how a batch is written may depend on those before it, and on how
+/// far apart its keys are.
+pub(crate) async fn conflicts_are_found_in_every_batch_of_dense_and_of_sparse_keys(db: Db) {
+    let (scope, _) = table(&db, "").await;
+    let (least, greatest) = (i64::MIN, i64::MAX);
+    db.run(&format!("INSERT INTO t VALUES ({least}, 0, 'd', 0, 1), ({greatest}, 0, 'e', 0, 1)"))
+        .await;
+    let (dense, sparse) = (vec![key(1), key(2), key(3)], vec![key(least), key(2), key(greatest)]);
+    for round in 0..20 {
+        for keys in [&dense, &sparse] {
+            let key_set = windlass_core::KeySet::keys(keys.clone());
+            let limits = ReadLimits::new(10, usize::MAX);
+            let read = db.data.read(&scope, &key_set, limits).await.unwrap().items;
+            let conflicts = i64::from(round % 3 == 0);
+            if conflicts > 0 {
+                db.run("UPDATE t SET v = -1, version = version + 1 WHERE id = 2").await;
+            }
+            let change = || Change::default().set("v", round);
+            let items = read.into_iter().map(|read| item(read, change())).collect();
+            let ledger = db.fenced(1).await;
+            let counts = db.data.commit(&scope, &ledger, write(items)).await.unwrap().ledger.counts;
+            let expected = Counts { read: 3, processed: 3 - conflicts, conflicts, ..counts };
+            assert_eq!(counts, expected, "round {round}, {keys:?}");
+            let second = if conflicts > 0 { "-1".to_owned() } else { round.to_string() };
+            assert_eq!(db.one("SELECT v FROM t WHERE id = 2").await, second);
+            let written = format!("SELECT count(*) FROM t WHERE v = {round}");
+            assert!(db.number(&written).await >= 3 - conflicts, "round {round}, {keys:?}");
+        }
+    }
 }
 
 pub(crate) async fn conflicts_are_handled_by_on_conflict(db: Db) {

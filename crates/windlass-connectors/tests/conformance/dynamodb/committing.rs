@@ -92,7 +92,7 @@ async fn inserts_happen_once_and_not_for_conflicts() {
     // A row with this key exists: the whole commit is refused.
     let items = read(&db, &scope, 1..=2).await;
     let mut writes: Vec<WriteItem> = items.into_iter().map(|read| item(read, change(9))).collect();
-    writes[1].change = change(1);
+    writes[1].change = change(1).into();
     let error = db.data.commit(&scope, &done, write(writes)).await.unwrap_err();
     assert_eq!(error.class(), Some(ErrorClass::Data), "{error}");
     assert!(error.to_string().contains("`log`"), "{error}");

@@ -101,7 +101,7 @@ async fn a_value_is_looked_up_by_its_index_page_by_page() {
         let found = walked(&db, &scope, None, Some(&within), 3, 1).await;
         let expected: HashSet<i64> = (1..=200).filter(|n| n % 5 == kind && n % 3 == 1).collect();
         assert_eq!(found, expected);
-        let all = KeySet { within: Some(within), keys: Keys::Range(KeyRange::ALL) };
+        let all = KeySet::new(Some(within), Keys::Range(KeyRange::ALL));
         assert_eq!(db.data.count(&scope, &all).await.unwrap(), expected.len() as i64);
     }
     let all = db.data.count(&scope, &everything()).await.unwrap();
@@ -202,7 +202,7 @@ async fn conditions_that_an_index_lacks_are_checked_by_the_read() {
     let found = walked(&db, &scope, None, Some(&within), 4, 1).await;
     assert_eq!(found, (1..=9).collect(), "nobody is left out");
     let part = Keys::List((1..=9).map(key).collect());
-    let key_set = KeySet { within: Some(within), keys: part };
+    let key_set = KeySet::new(Some(within), part);
     let read = db.data.read(&scope, &key_set, ReadLimits::new(100, usize::MAX)).await.unwrap();
     let read: Vec<i64> = read.items.iter().map(|item| number(&item.key)).collect();
     assert_eq!(read, [3, 6, 9], "and nobody else's record is read");

@@ -285,7 +285,7 @@ impl Table<'_> {
         let item = |Item { key, guard, record }: Item| WriteItem {
             key: again(&key),
             guard,
-            change: Change::default().set("v", 2),
+            change: Change::default().set("v", 2).into(),
             record,
             attempts: 0,
             conflicts: 0,
