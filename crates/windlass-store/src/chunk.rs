@@ -16,6 +16,15 @@ pub struct NewChunk {
     pub items: i64,
 }
 
+/// A chunk that ends at its cursor, and the chunks that its remaining records become.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The chunk: its records up to the cursor, and how many of the planned records they are.
+    pub kept: NewChunk,
+    /// The remaining records. The numbers of records of `kept` and `rest` add up to that of the chunk before.
+    pub rest: Vec<NewChunk>,
+}
+
 /// A leased chunk.
 #[derive(Clone, Debug)]
 pub struct LeasedChunk {
@@ -53,6 +62,8 @@ pub enum ChunkOutcome {
         settled: Vec<String>,
         /// The output of the chunk.
         part: Option<NewPart>,
+        /// How many more records it had than were planned, if planning estimated their number.
+        more_items: i64,
     },
     /// The chunk failed for good.
     Failed {
@@ -81,6 +92,14 @@ impl ChunkOutcome {
             ChunkOutcome::Completed { settled, .. }
             | ChunkOutcome::Failed { settled, .. }
             | ChunkOutcome::Cancelled { settled } => settled,
+        }
+    }
+
+    /// How many more records the chunk had than were planned, if planning estimated their number.
+    pub(crate) fn more_items(&self) -> Option<i64> {
+        match self {
+            ChunkOutcome::Completed { more_items, .. } if *more_items != 0 => Some(*more_items),
+            _ => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_core::config::{self, Dialect};
 use windlass_drivers::{Error, ErrorClass, Url};
 
 #[cfg(feature = "postgres")]
@@ -10,35 +11,35 @@ use crate::postgres::PostgresStore;
 use crate::sqlite::SqliteStore;
 use crate::{Result, Store};
 
-/// The default of the most connections of one process to a store in PostgreSQL.
-const MAX_CONNECTIONS: usize = 10;
-
-/// Opens the store at this URL with at most 10 connections; see [`connect_with`].
+/// Opens the store at this URL with the default settings; see [`connect_with`].
 ///
 /// # Errors
 /// Those of [`connect_with`].
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>> {
-    connect_with(url, MAX_CONNECTIONS).await
+    connect_with(&config::Store::new(url)).await
 }
 
-/// Opens the store at this URL: `sqlite:FILE`, which is created if it does not exist, or
-/// `postgres://…`, to which the first call connects. One more connection listens for changes. Does not change the schema;
-/// [`SchemaStore::migrate`](crate::SchemaStore::migrate) does that.
+/// Opens the store at the URL of these settings: `sqlite:FILE`, which is created if it does not exist, or
+/// `postgres://…`, to which the first call connects. Unless the dialect is `strict`, one more connection listens
+/// for changes. Does not change the schema; [`SchemaStore::migrate`](crate::SchemaStore::migrate) does that.
 ///
 /// # Errors
-/// When the URL is malformed, names a database that cannot contain a store, or the SQLite file cannot
-/// be opened.
-pub async fn connect_with(url: &str, max_connections: usize) -> Result<Arc<dyn Store>> {
-    #[cfg(not(feature = "postgres"))]
-    let _ = max_connections;
-    Ok(match Url::parse(url)? {
+/// When the URL is malformed, names a database that cannot contain a store or does not have the dialect, or the
+/// SQLite file cannot be opened.
+pub async fn connect_with(settings: &config::Store) -> Result<Arc<dyn Store>> {
+    let url = Url::parse(&settings.url)?;
+    if settings.dialect == Dialect::Strict && !matches!(url, Url::Postgres(_)) {
+        return Err(Error::new(ErrorClass::Definition, Dialect::STRICT_NEEDS_POSTGRES).into());
+    }
+    Ok(match url {
         #[cfg(feature = "sqlite")]
         Url::Sqlite(path) => Arc::new(SqliteStore::new(windlass_drivers::Sqlite::create(&path)?)),
         #[cfg(not(feature = "sqlite"))]
         Url::Sqlite(_) => return Err(Error::missing_feature("SQLite", "sqlite").into()),
         #[cfg(feature = "postgres")]
         Url::Postgres(url) => {
-            Arc::new(PostgresStore::new(windlass_drivers::Postgres::new(&url, max_connections)?))
+            let database = windlass_drivers::Postgres::new(&url, settings.max_connections)?;
+            Arc::new(PostgresStore::new(database, settings.dialect))
         }
         #[cfg(not(feature = "postgres"))]
         Url::Postgres(_) => return Err(Error::missing_feature("PostgreSQL", "postgres").into()),

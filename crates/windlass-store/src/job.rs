@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use windlass_core::{Dependency, Identity, JobId, JobStatus, JobType, Request};
 
+use crate::CompletePlan;
 use crate::values::clean;
 
 /// A job to submit.
@@ -21,6 +22,8 @@ pub struct NewJob {
     pub root: JobId,
     /// The dependencies that wait for a job of this type to end.
     pub rules: Vec<Dependency>,
+    /// Its plan, if it is known already. Otherwise a worker plans the job.
+    pub plan: Option<CompletePlan>,
 }
 
 /// The result of a submit.

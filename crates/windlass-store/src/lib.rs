@@ -25,6 +25,7 @@ mod migrations;
 mod part;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod read_snapshot;
 mod rows;
 mod schedule;
 mod segment;
@@ -32,12 +33,13 @@ mod segment;
 mod sqlite;
 mod stats;
 mod subscription;
+mod topics;
 mod traits;
 mod transitions;
 mod values;
 
 pub use alert::{Alert, AlertFilter, DeliveryAttempt, NewAlert, Occurrence, Unleasable};
-pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress};
+pub use chunk::{ChunkOutcome, ChunkRow, LeasedChunk, NewChunk, Progress, Split};
 pub use connect::{connect, connect_with};
 pub use control::{
     AS_DEFINED, Control, EVERYTHING, OrphanedLeases, SilentWorker, UNLIMITED, WorkerRow,
@@ -49,15 +51,17 @@ pub use error::{Result, StoreError};
 pub use job::{JobCommand, JobFilter, JobSnapshot, NewJob, OldJobs, Owner, Submitted};
 pub use lease::{Capabilities, HandBack, Lease, LeaseRenewal, LeaseStatus, SegmentLease};
 pub use part::{MERGED, NewPart, PartRow, REPLACED, REPORT};
+pub use read_snapshot::{LostReadSnapshot, NewReadSnapshot, ReadSnapshotRow};
 pub use schedule::ScheduleRow;
-pub use segment::{LeasedSegment, NewSegment, Page, SegmentRow};
+pub use segment::{CompletePlan, LeasedSegment, NewSegment, Page, SegmentRow};
 pub use stats::{ChunkBucket, Depth, DurationBucket, HourlyJobs, Losses, Stats, ThroughputBucket};
 pub use subscription::Subscription;
+pub use topics::Topics;
 pub use traits::{
     AlertStore, CancellationStore, ChangeStore, ChunkStore, ConnectionShare, ConnectionShareStore,
     ControlStore, DeadLetterStore, DependencyStore, HistoryStore, JobStore, LeaseStore,
-    LifecycleStore, PartStore, RetentionStore, ScheduleStore, SchemaStore, SegmentStore,
-    StatsStore, TakenConnections, WorkerStore,
+    LifecycleStore, PartStore, ReadSnapshotStore, RetentionStore, ScheduleStore, SchemaStore,
+    SegmentStore, StatsStore, TakenConnections, WorkerStore,
 };
 
 /// The whole store.
@@ -84,6 +88,7 @@ pub trait Store:
     + ChunkStore
     + LeaseStore
     + PartStore
+    + ReadSnapshotStore
     + DeadLetterStore
     + ControlStore
     + WorkerStore

@@ -14,9 +14,9 @@ use crate::values::OMITTED;
 use crate::{
     Alert, ChunkBucket, ChunkRow, Control, DeadLetter, DeadLetterGroup, Depth, DurationBucket,
     HourlyJobs, JobSnapshot, JoinPointRow, Lease, LeasedChunk, LeasedSegment, LinkedJob, Losses,
-    NewPart, Occurrence, OrphanedLeases, Owner, PartRow, RedriveRoot, Result, ScheduleRow,
-    SegmentLease, SegmentRow, SilentWorker, StoreError, TakenConnections, ThroughputBucket,
-    Trigger, Unleasable, WorkerRow,
+    LostReadSnapshot, NewPart, Occurrence, OrphanedLeases, Owner, PartRow, ReadSnapshotRow,
+    RedriveRoot, Result, ScheduleRow, SegmentLease, SegmentRow, SilentWorker, StoreError,
+    TakenConnections, ThroughputBucket, Trigger, Unleasable, WorkerRow,
 };
 
 /// A job with its counters.
@@ -291,6 +291,31 @@ pub(crate) fn silent_worker(row: &impl Fields) -> Result<SilentWorker> {
 pub(crate) fn taken(row: &impl Fields) -> Result<TakenConnections> {
     let (connections, processes) = (row.int("connections")?, row.int("processes")?);
     Ok(TakenConnections { connections, processes })
+}
+
+/// The read snapshot of a job.
+pub(crate) fn read_snapshot(row: &impl Fields) -> Result<ReadSnapshotRow> {
+    Ok(ReadSnapshotRow {
+        number: row.int("number")?,
+        server: row.text("server")?,
+        name: row.text("name")?,
+        fingerprint: row.text("fingerprint")?,
+        lease_until: row.opt_time("lease_until")?,
+    })
+}
+
+/// A read snapshot whose holder is gone.
+pub(crate) fn lost_read_snapshot(row: &impl Fields) -> Result<LostReadSnapshot> {
+    Ok(LostReadSnapshot {
+        job: row.id("job_id")?,
+        number: row.int("number")?,
+        server: row.text("server")?,
+        worker: row.text("worker")?,
+        losses: row.int("losses")?,
+        chunks: row.int("chunks_total")?,
+        completed: row.int("completed")?,
+        age: Duration::from_millis(row.int("age_ms")?.unsigned_abs()),
+    })
 }
 
 /// The leases of a worker process that missed its last heartbeats.

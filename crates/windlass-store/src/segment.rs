@@ -3,7 +3,7 @@
 use serde::Serialize;
 use windlass_core::{ChunkStatus, KeyRange, PaginationState};
 
-use crate::{NewChunk, SegmentLease};
+use crate::{NewChunk, NewReadSnapshot, SegmentLease};
 
 /// A segment that a plan has found.
 #[derive(Clone, Debug)]
@@ -44,9 +44,16 @@ pub struct Page {
     pub chunks: Vec<NewChunk>,
     /// The chunks are all those of the one segment that the plan found. That segment ends with this page too.
     pub planned: bool,
+    /// The read snapshot that the planner holds, if the chunks of the job are read under one.
+    pub read_snapshot: Option<NewReadSnapshot>,
 }
 
 impl Page {
+    /// Has its chunks read under the job's snapshot of this number, or each at its own instant.
+    pub fn read_under(&mut self, number: Option<i64>) {
+        self.chunks.iter_mut().for_each(|chunk| chunk.key_set.snapshot = number);
+    }
+
     /// The status of the segments that it adds.
     pub(crate) fn status_of_segments(&self) -> ChunkStatus {
         if self.planned { ChunkStatus::Completed } else { ChunkStatus::Pending }
@@ -62,6 +69,17 @@ impl Page {
     pub(crate) fn segment_of_chunks(&self, first_added: i64) -> i64 {
         if self.planned { first_added } else { i64::from(self.lease.segment) }
     }
+}
+
+/// The whole plan of a small job, which is stored with the job.
+#[derive(Clone, Debug)]
+pub struct CompletePlan {
+    /// The pagination state after the plan.
+    pub state: PaginationState,
+    /// The segments that it found. All of them are cut.
+    pub segments: Vec<NewSegment>,
+    /// The chunks of the last segment, or of the plan if that found no segments. There is at least one.
+    pub chunks: Vec<NewChunk>,
 }
 
 /// A segment in a listing.

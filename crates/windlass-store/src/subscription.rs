@@ -6,6 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+use crate::topics::Topics;
+
 /// A view on the changes of a store, created by
 /// [`ChangeStore::subscribe`](crate::ChangeStore::subscribe).
 ///
@@ -13,14 +15,20 @@ use tokio::sync::watch;
 /// and a change must wake all workers. So each of them has a subscription that remembers which
 /// changes it has seen.
 pub struct Subscription {
-    changes: watch::Receiver<i64>,
+    changes: watch::Receiver<Changes>,
+    topics: Topics,
+    /// The last change of these topics that a call has returned for; `None` before the first call.
+    seen: Option<i64>,
     source: Arc<dyn ChangeSource>,
-    is_first: bool,
 }
 
 impl Subscription {
-    pub(crate) fn new(counter: &ChangeCounter, source: Arc<dyn ChangeSource>) -> Subscription {
-        Subscription { changes: counter.0.subscribe(), source, is_first: true }
+    pub(crate) fn new(
+        counter: &ChangeCounter,
+        topics: Topics,
+        source: Arc<dyn ChangeSource>,
+    ) -> Subscription {
+        Subscription { changes: counter.0.subscribe(), topics, seen: None, source }
     }
 
     /// Waits until something may have changed since the last call returned, for `at_most` at the
@@ -28,19 +36,18 @@ impl Subscription {
     ///
     /// The call is cancel safe: a change that arrives while it is dropped ends the next call.
     pub async fn changed(&mut self, at_most: Duration) {
-        if self.is_first {
-            self.is_first = false;
-            self.changes.mark_unchanged();
+        let topics = self.topics;
+        let Some(seen) = self.seen else {
+            self.seen = Some(self.changes.borrow().last_of(topics));
             self.source.start();
             return;
-        }
-        let changed = async {
-            // The sender lives as long as the source, which this subscription owns a share of.
-            let _ = self.changes.changed().await;
         };
         tokio::select! {
             biased;
-            () = changed => {}
+            // The sender lives as long as the source, which this subscription owns a share of.
+            Ok(changes) = self.changes.wait_for(|changes| changes.last_of(topics) > seen) => {
+                self.seen = Some(changes.last_of(topics));
+            }
             () = self.source.watch() => {}
             () = tokio::time::sleep(at_most) => {}
         }
@@ -56,31 +63,57 @@ pub(crate) trait ChangeSource: Send + Sync {
     async fn watch(&self);
 }
 
+/// The changes so far: how many, and which of them was the last of each topic.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    count: i64,
+    last: [i64; Topics::COUNT],
+}
+
+impl Changes {
+    fn record(&mut self, count: i64, topics: Topics) {
+        self.count = count;
+        for (number, last) in self.last.iter_mut().enumerate() {
+            if topics.includes(number) {
+                *last = count;
+            }
+        }
+    }
+
+    /// The last change of any of these topics.
+    fn last_of(&self, topics: Topics) -> i64 {
+        let last = self.last.iter().enumerate().filter(|(number, _)| topics.includes(*number));
+        last.map(|(_, last)| *last).max().unwrap_or_default()
+    }
+}
+
 /// A counter that increases with every change.
 #[derive(Clone)]
-pub(crate) struct ChangeCounter(Arc<watch::Sender<i64>>);
+pub(crate) struct ChangeCounter(Arc<watch::Sender<Changes>>);
 
 impl ChangeCounter {
     pub(crate) fn new() -> ChangeCounter {
-        ChangeCounter(Arc::new(watch::Sender::new(0)))
+        ChangeCounter(Arc::new(watch::Sender::new(Changes::default())))
     }
 
     /// The number of changes so far.
     pub(crate) fn count(&self) -> i64 {
-        *self.0.borrow()
+        self.0.borrow().count
     }
 
-    /// Records a change.
-    pub(crate) fn increment(&self) {
-        self.0.send_modify(|count| *count += 1);
+    /// Records a change of these topics.
+    pub(crate) fn increment(&self, topics: Topics) {
+        self.0.send_modify(|changes| changes.record(changes.count + 1, topics));
     }
 
     /// Sets the counter to a value that was read from the store. A lower value is an older reading
     /// that arrived late, and is ignored.
     pub(crate) fn advance_to(&self, count: i64) {
-        self.0.send_if_modified(|current| {
-            let is_newer = count > *current;
-            *current = count.max(*current);
+        self.0.send_if_modified(|changes| {
+            let is_newer = count > changes.count;
+            if is_newer {
+                changes.record(count, Topics::ALL);
+            }
             is_newer
         });
     }
@@ -104,7 +137,7 @@ mod tests {
     }
 
     fn subscribe(counter: &ChangeCounter) -> Subscription {
-        Subscription::new(counter, Arc::new(NoSource))
+        Subscription::new(counter, Topics::ALL, Arc::new(NoSource))
     }
 
     async fn times_out(subscription: &mut Subscription) -> bool {
@@ -119,7 +152,7 @@ mod tests {
         let mut subscription = subscribe(&counter);
         assert!(!times_out(&mut subscription).await, "the first call returns at once");
         assert!(times_out(&mut subscription).await);
-        counter.increment();
+        counter.increment(Topics::ALL);
         assert!(!times_out(&mut subscription).await);
         assert!(times_out(&mut subscription).await);
     }
@@ -130,9 +163,25 @@ mod tests {
         let (mut first, mut second) = (subscribe(&counter), subscribe(&counter));
         first.changed(SHORT).await;
         second.changed(SHORT).await;
-        counter.increment();
+        counter.increment(Topics::ALL);
         assert!(!times_out(&mut first).await);
         assert!(!times_out(&mut second).await);
+    }
+
+    #[tokio::test]
+    async fn a_subscription_sees_only_changes_of_its_topics() {
+        let counter = ChangeCounter::new();
+        let mut chunks = Subscription::new(&counter, Topics::CHUNKS, Arc::new(NoSource));
+        let mut all = subscribe(&counter);
+        chunks.changed(SHORT).await;
+        all.changed(SHORT).await;
+        counter.increment(Topics::SEGMENTS);
+        assert!(times_out(&mut chunks).await);
+        assert!(!times_out(&mut all).await);
+        counter.increment(Topics::SEGMENTS | Topics::CHUNKS);
+        assert!(!times_out(&mut chunks).await);
+        counter.advance_to(9);
+        assert!(!times_out(&mut chunks).await);
     }
 
     #[tokio::test]
@@ -140,7 +189,7 @@ mod tests {
         let counter = ChangeCounter::new();
         let mut subscription = subscribe(&counter);
         subscription.changed(SHORT).await;
-        counter.increment();
+        counter.increment(Topics::ALL);
         let mut subscription = tokio::spawn(async move {
             assert!(!times_out(&mut subscription).await);
             subscription
@@ -171,7 +220,7 @@ mod tests {
         for _ in 0..8 {
             waiting.recv().await.unwrap();
         }
-        counter.increment();
+        counter.increment(Topics::ALL);
         let all = futures::future::join_all(tasks);
         tokio::time::timeout(Duration::from_secs(10), all).await.expect("all are woken");
     }

@@ -59,6 +59,11 @@ impl JobState {
         matches!(self.status, JobStatus::Queued | JobStatus::Processing)
     }
 
+    /// Whether the job has chunks to read or to plan.
+    pub(crate) fn reads(&self) -> bool {
+        self.is_live() && self.open() > 0 && !self.merge_begun
+    }
+
     /// Whether the job is cancelled and some of its leased chunks or merges are not fenced yet.
     fn is_being_cancelled(&self) -> bool {
         self.status == JobStatus::Cancelled && self.open() > 0

@@ -6,11 +6,13 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
-use windlass_core::{Delivery, KeyRange, PaginationState, StepKind, error_fingerprint};
+use windlass_core::{
+    ChunkStatus, Delivery, KeyRange, PaginationState, StepKind, error_fingerprint,
+};
 
 use crate::alert::CONDITION_STALE_AFTER;
 use crate::transitions::MERGE_DUE;
-use crate::{DeadLetterFilter, NewAlert, NewDeadLetter, NewJob, Result};
+use crate::{CompletePlan, DeadLetterFilter, NewAlert, NewChunk, NewDeadLetter, NewJob, Result};
 
 /// The lease of a segment, and of a chunk that is leased only to be cancelled.
 pub(crate) const SEGMENT_LEASE: Duration = Duration::from_secs(30);
@@ -54,6 +56,53 @@ pub(crate) struct JobColumns {
     pub(crate) rules: Option<String>,
     pub(crate) merge: Option<&'static str>,
     pub(crate) summary: Option<String>,
+    pub(crate) plan: PlanColumns,
+}
+
+/// The columns of the segments and chunks that a job begins with: of its plan, which is still to be made or complete.
+pub(crate) struct PlanColumns {
+    pub(crate) open_segments: i64,
+    pub(crate) items_total: i64,
+    pub(crate) status_of_segments: &'static str,
+    /// The states and the ranges of the segments, from number zero.
+    pub(crate) segments: (Vec<String>, Vec<String>),
+    /// The segment of all chunks.
+    pub(crate) segment_of_chunks: i64,
+    /// The key sets and the numbers of items of the chunks.
+    pub(crate) chunks: (Vec<String>, Vec<i64>),
+}
+
+impl PlanColumns {
+    fn of(plan: Option<&CompletePlan>) -> Result<PlanColumns> {
+        let Some(plan) = plan else {
+            let (state, range) = self::plan()?;
+            return Ok(PlanColumns {
+                open_segments: 1,
+                items_total: 0,
+                status_of_segments: ChunkStatus::Pending.as_str(),
+                segments: (vec![state], vec![range]),
+                segment_of_chunks: 0,
+                chunks: Default::default(),
+            });
+        };
+        let first = segment(&plan.state, &KeyRange::ALL);
+        let others = plan.segments.iter().map(|new| segment(&new.state, &new.range));
+        let segments = std::iter::once(first).chain(others).collect::<Result<Vec<_>>>()?;
+        let chunk = |chunk: &NewChunk| Ok((serde_json::to_string(&chunk.key_set)?, chunk.items));
+        Ok(PlanColumns {
+            open_segments: 0,
+            items_total: plan.chunks.iter().map(|chunk| chunk.items).sum(),
+            status_of_segments: ChunkStatus::Completed.as_str(),
+            segments: segments.into_iter().unzip(),
+            segment_of_chunks: plan.segments.len() as i64,
+            chunks: plan.chunks.iter().map(chunk).collect::<Result<Vec<_>>>()?.into_iter().unzip(),
+        })
+    }
+
+    /// The number of chunks.
+    pub(crate) fn chunks_total(&self) -> i64 {
+        self.chunks.0.len() as i64
+    }
 }
 
 impl JobColumns {
@@ -89,6 +138,7 @@ impl JobColumns {
                 .transpose()?,
             merge: job.definition.merges().then_some(MERGE_DUE),
             summary: summary(job)?,
+            plan: PlanColumns::of(job.plan.as_ref())?,
         })
     }
 }

@@ -1,5 +1,5 @@
 -- Creates the table of applied migrations.
--- Lock: none (the migration lock is held).
+-- Lock: none (with the dialect `postgres` the migration lock is held).
 -- Index: none.
 CREATE TABLE IF NOT EXISTS windlass_migrations (
     number      bigint PRIMARY KEY,

@@ -6,7 +6,7 @@ use windlass_drivers::DURABLE;
 use super::{Transaction, dependencies, params, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, FailedUnits, JobState, NextStep, Transition};
-use crate::{Result, values};
+use crate::{Result, Topics, values};
 
 /// Locks a job. Its segments and chunks are locked after it.
 pub(super) async fn lock_job(tx: &Transaction, id: JobId) -> Result<Option<JobState>> {
@@ -48,7 +48,8 @@ pub(super) async fn write(
     durable?;
     let followed = updated?.flag("followed")?;
     job.status = transition.status;
-    tx.signal();
+    // The end of a job gives no work to planners and slots, except of its followers, whose release is signalled.
+    tx.signal_topics(if transition.ends() { Topics::REST } else { Topics::ALL });
     Ok(followed)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 use windlass_core::{AlertKind, Delivery};
-use windlass_drivers::Row;
+use windlass_drivers::{Param, Row};
 
 use super::{PostgresStore, params, sql, texts};
 use crate::control::WORKER_VANISHED_AFTER_MS;
@@ -42,12 +42,10 @@ impl AlertStore for PostgresStore {
     }
 
     async fn clear_alert(&self, kind: AlertKind, subject: &str, reason: &str) -> Result<bool> {
-        let tx = self.begin().await?;
-        tx.execute(sql!(shared "remove_condition"), params![kind.as_str(), subject]).await?;
-        let params = params![kind.as_str(), subject, clean(reason)];
-        let cleared = tx.execute(sql!("clear_alert"), params).await?;
-        tx.commit().await?;
-        Ok(cleared > 0)
+        let of_alert: &[Param<'_>] = params![kind.as_str(), subject];
+        let remove = (sql!(shared "remove_condition"), of_alert);
+        let params: &[Param<'_>] = params![kind.as_str(), subject, clean(reason)];
+        Ok(self.execute_all(&[remove, (sql!("clear_alert"), params)]).await?[1] > 0)
     }
 
     async fn acknowledge_alert(&self, id: Uuid, by: &str) -> Result<bool> {

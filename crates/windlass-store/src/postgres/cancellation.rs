@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 use windlass_drivers::{Param, Row};
 
-use super::{PostgresStore, Transaction, advance, finish, params, segments, sql};
+use super::{PostgresStore, Transaction, advance, params, segments, sql};
 use crate::fields::Fields;
 use crate::values::{SEGMENT_LEASE, clean, millis};
 use crate::{
@@ -29,9 +29,12 @@ impl CancellationStore for PostgresStore {
     }
 
     async fn end_cancelled_merge(&self, lease: SegmentLease, note: Option<&str>) -> Result<()> {
-        let tx = self.begin().await?;
-        let ended = end_merge(&tx, lease, note.map(clean)).await;
-        finish(tx, ended).await
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = end_merge(&tx, lease, note.map(clean)).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn discardable(

@@ -12,11 +12,11 @@ use windlass_drivers::{Listener, Postgres};
 use super::PostgresStore;
 use super::transaction::Signaller;
 use crate::subscription::{ChangeCounter, ChangeSource};
-use crate::{ChangeStore, Subscription};
+use crate::{ChangeStore, Subscription, Topics};
 
 impl ChangeStore for PostgresStore {
-    fn subscribe(&self) -> Subscription {
-        Subscription::new(&self.listener.feed.changes, self.listener.clone())
+    fn subscribe_to(&self, topics: Topics) -> Subscription {
+        Subscription::new(&self.listener.feed.changes, topics, self.listener.clone())
     }
 
     fn change_count(&self) -> Option<i64> {
@@ -33,7 +33,8 @@ pub(super) struct ChangeListener {
 
 /// What the listening task uses.
 struct Feed {
-    database: Postgres,
+    /// Where it listens, unless the dialect has no notifications.
+    database: Option<Postgres>,
     changes: ChangeCounter,
     signaller: Arc<Signaller>,
     /// Whether notifications arrive now.
@@ -42,7 +43,7 @@ struct Feed {
 
 impl ChangeListener {
     pub(super) fn new(
-        database: Postgres,
+        database: Option<Postgres>,
         changes: ChangeCounter,
         signaller: Arc<Signaller>,
     ) -> ChangeListener {
@@ -80,13 +81,17 @@ const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(30);
 
 /// Listens for as long as the store exists. While that is not possible, subscriptions wait for their
-/// full timeout and then poll. Behind some connection poolers it is never possible.
+/// full timeout and then poll. In the dialect `strict` and behind some connection poolers it is never possible.
 async fn listen(feed: Arc<Feed>) {
+    let Some(database) = &feed.database else {
+        tracing::info!("store.dialect = \"strict\" has no notifications; polling for changes");
+        return std::future::pending().await;
+    };
     let mut delay = MIN_RECONNECT_DELAY;
     loop {
         // A task of an earlier runtime may have been aborted while it was connected.
         feed.connected.store(false, Ordering::SeqCst);
-        match feed.database.listen("windlass").await {
+        match database.listen("windlass").await {
             Ok(Some(listener)) => {
                 delay = MIN_RECONNECT_DELAY;
                 let error = forward(listener, &feed).await;
@@ -110,13 +115,11 @@ async fn listen(feed: Arc<Feed>) {
 
 async fn forward(mut listener: Listener, feed: &Feed) -> windlass_drivers::Error {
     // Some notifications may have been missed until now.
-    feed.changes.increment();
+    feed.changes.increment(Topics::ALL);
     feed.connected.store(true, Ordering::SeqCst);
     loop {
         match listener.recv().await {
-            // This process knows its own changes already.
-            Ok(sender) if feed.signaller.is_own(&sender) => {}
-            Ok(_) => feed.changes.increment(),
+            Ok(payload) => feed.signaller.received(&payload),
             Err(error) => return error,
         }
     }

@@ -1,16 +1,16 @@
 //! Leases, ends and hands back chunks.
 
 use async_trait::async_trait;
-use windlass_core::{ChunkStatus, Counts, JobId};
-use windlass_drivers::Param;
+use windlass_core::{ChunkStatus, Counts, JobId, JobStatus};
+use windlass_drivers::{Param, Row};
 
-use super::{PostgresStore, Transaction, advance, finish, params, parts, sql};
+use super::{PostgresStore, Transaction, advance, completed_jobs, params, parts, segments, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
     Capabilities, ChunkOutcome, ChunkRow, ChunkStore, HandBack, Lease, LeasedChunk, Progress,
-    Result, StoreError, rows,
+    Result, Split, StoreError, Topics, rows,
 };
 
 #[async_trait]
@@ -72,24 +72,16 @@ impl ChunkStore for PostgresStore {
         // The first statement locks the job and counts the chunk as ended. If the lease turns out to
         // be lost, the rollback undoes that.
         let (sql, params) = (sql!("count_ended_chunk"), params![lease.chunk.job, 1_i64]);
-        let (tx, rows) = match outcome {
-            ChunkOutcome::Completed { .. } => self.begin_async_commit_with(sql, params).await?,
-            // The ledger does not record that a chunk failed or was cancelled.
-            _ => self.begin_with(sql, params).await?,
+        let run = || async {
+            let (tx, rows) = match outcome {
+                ChunkOutcome::Completed { .. } => self.begin_async_commit_with(sql, params).await?,
+                // The ledger does not record that a chunk failed or was cancelled.
+                _ => self.begin_with(sql, params).await?,
+            };
+            let ended = end(&tx, rows.first(), lease, progress, &outcome).await;
+            tx.finish(ended).await
         };
-        if let Some(row) = rows.first()
-            && write_end(&tx, lease, progress, &outcome).await?
-        {
-            let job = JobState::read(row)?;
-            if let ChunkOutcome::Completed { part: Some(part), .. } = &outcome {
-                parts::put(&tx, lease, part).await?;
-            }
-            advance_job(&tx, job, progress, &outcome).await?;
-            return tx.commit().await;
-        }
-        let repeated = check_repeated(&tx, lease, outcome.status()).await;
-        tx.rollback().await?;
-        repeated
+        self.repeat(run).await
     }
 
     async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<()> {
@@ -117,35 +109,136 @@ impl ChunkStore for PostgresStore {
         let params = |may_be_last: bool| {
             [columns, params![may_be_last, nonces.clone(), marked.clone()]].concat()
         };
-        if !self.single_async_commit(sql, &params(false)).await?.is_empty() {
+        // A group with the first chunk of its job may be all of a small job.
+        let may_be_all = chunks.iter().any(|(lease, _)| lease.chunk.number == 0);
+        if !may_be_all && !self.single_async_commit(sql, &params(false)).await?.is_empty() {
             return Ok(());
         }
-        let (tx, rows) = self.begin_async_commit_with(sql, &params(true)).await?;
-        let Some(row) = rows.first() else {
-            tx.rollback().await?;
-            return Err(StoreError::LeaseLost);
+        let params = params(true);
+        let run = || async {
+            let (tx, rows) = self.begin_async_commit_with(sql, &params).await?;
+            let ended = match rows.first().map(JobState::read) {
+                Some(Ok(mut job)) => advance::advance(&tx, &mut job).await,
+                Some(Err(error)) => Err(error),
+                None => Err(StoreError::LeaseLost),
+            };
+            tx.finish(ended).await
         };
-        advance::advance(&tx, &mut JobState::read(row)?).await?;
-        tx.commit().await
+        self.repeat(run).await
+    }
+
+    async fn complete_jobs(&self, chunks: &[(Lease, Progress)]) -> Result<Vec<bool>> {
+        completed_jobs::complete(self, chunks).await
+    }
+
+    async fn split(&self, lease: Lease, progress: &Progress, split: &Split) -> Result<bool> {
+        let (sql, params) = (sql!("count_ended_chunk"), params![lease.chunk.job, 1_i64]);
+        let run = || async {
+            let (tx, rows) = self.begin_with(sql, params).await?;
+            let done = end_and_split(&tx, rows.first(), lease, progress, split).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
-        let tx = self.begin().await?;
-        let mut params = progress_params(lease, progress, back.error.as_deref());
-        params.extend_from_slice(params![
-            i64::from(back.attempt),
-            millis(back.wait),
-            progress.marked
-        ]);
-        let released = match tx.execute(sql!("release_chunk"), &params).await? {
-            0 => check_repeated(&tx, lease, ChunkStatus::Pending).await,
-            _ => Ok(()),
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = release(&tx, lease, progress, &back).await;
+            tx.finish(done).await
         };
-        if released.is_ok() && back.wait.is_zero() {
-            tx.signal();
-        }
-        finish(tx, released).await
+        self.repeat(run).await
     }
+}
+
+/// Ends a chunk whose job was counted down in `counted`.
+async fn end(
+    tx: &Transaction,
+    counted: Option<&Row>,
+    lease: Lease,
+    progress: &Progress,
+    outcome: &ChunkOutcome,
+) -> Result<()> {
+    if let Some(row) = counted
+        && write_end(tx, lease, progress, outcome).await?
+    {
+        let job = JobState::read(row)?;
+        if let Some(more) = outcome.more_items() {
+            let (job, number) = (lease.chunk.job, lease.chunk.number);
+            let params = params![job, number, more];
+            tx.execute(sql!(shared "correct_chunk_items"), params).await?;
+            tx.execute(sql!(shared "correct_job_items"), params![job, more]).await?;
+        }
+        if let ChunkOutcome::Completed { part: Some(part), .. } = outcome {
+            parts::put(tx, lease, part).await?;
+        }
+        return advance_job(tx, job, progress, outcome).await;
+    }
+    tx.undo();
+    check_repeated(tx, lease, outcome.status()).await
+}
+
+/// Completes a chunk whose job was counted down in `counted`, and inserts what remains of it. Returns whether the
+/// job takes it.
+async fn end_and_split(
+    tx: &Transaction,
+    counted: Option<&Row>,
+    lease: Lease,
+    progress: &Progress,
+    split: &Split,
+) -> Result<bool> {
+    let outcome = ChunkOutcome::Completed { settled: Vec::new(), part: None, more_items: 0 };
+    let ended = match counted {
+        Some(row) if write_end(tx, lease, progress, &outcome).await? => Some(JobState::read(row)?),
+        _ => None,
+    };
+    let Some(job) = ended else {
+        tx.undo();
+        return check_repeated(tx, lease, ChunkStatus::Completed).await.map(|()| true);
+    };
+    if job.status != JobStatus::Processing {
+        tx.undo();
+        return Ok(false);
+    }
+    let job = add_rest(tx, lease, &job, split).await?;
+    advance_job(tx, job, progress, &outcome).await?;
+    Ok(true)
+}
+
+async fn release(
+    tx: &Transaction,
+    lease: Lease,
+    progress: &Progress,
+    back: &HandBack,
+) -> Result<()> {
+    let mut params = progress_params(lease, progress, back.error.as_deref());
+    let (attempt, wait) = (i64::from(back.attempt), millis(back.wait));
+    params.extend_from_slice(params![attempt, wait, progress.marked]);
+    if tx.execute(sql!("release_chunk"), &params).await? == 0 {
+        check_repeated(tx, lease, ChunkStatus::Pending).await?;
+    }
+    if back.wait.is_zero() {
+        tx.signal();
+    }
+    Ok(())
+}
+
+/// Shortens a chunk and inserts what remains of it as new chunks.
+async fn add_rest(
+    tx: &Transaction,
+    lease: Lease,
+    job: &JobState,
+    split: &Split,
+) -> Result<JobState> {
+    let kept = serde_json::to_string(&split.kept.key_set)?;
+    let params = params![job.id, lease.chunk.number, kept, split.kept.items];
+    let segment = tx.query_one(sql!(shared "shorten_chunk"), params).await?.int("segment")?;
+    segments::insert_chunks(tx, job, segment, &split.rest).await?;
+    let added = split.rest.len() as i64;
+    let params = params![job.id, 0_i64, added, added, 0_i64];
+    let job = JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)?;
+    tx.signal_topics(Topics::CHUNKS);
+    Ok(job)
 }
 
 async fn write_end(

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use windlass_core::config::Dialect;
 
-use super::{PostgresStore, finish, params, sql};
+use super::{PostgresStore, params, sql};
 use crate::{ConnectionShare, ConnectionShareStore, Result, TakenConnections, rows};
 
 #[async_trait]
@@ -16,15 +17,22 @@ impl ConnectionShareStore for PostgresStore {
         ttl: Duration,
     ) -> Result<bool> {
         let ConnectionShare { connection, process, connections } = share;
-        let lock = params![connection];
-        let (tx, _) = self.begin_with(sql!("lock_connection_shares"), lock).await?;
+        let of_connection = params![connection];
         let params = params![connection, process, *connections, total, ttl.as_millis() as i64];
-        let taken = async {
-            tx.execute(sql!("remove_expired_connection_shares"), params![connection]).await?;
-            Ok(tx.execute(sql!("take_connection_share"), params).await? > 0)
+        let run = || async {
+            let tx = match self.dialect {
+                // Two transactions that find the same connections free are not serializable.
+                Dialect::Strict => self.begin().await?,
+                _ => self.begin_with(sql!("lock_connection_shares"), of_connection).await?.0,
+            };
+            let taken = async {
+                tx.execute(sql!("remove_expired_connection_shares"), of_connection).await?;
+                Ok(tx.execute(sql!("take_connection_share"), params).await? > 0)
+            };
+            let taken = taken.await;
+            tx.finish(taken).await
         };
-        let taken = taken.await;
-        finish(tx, taken).await
+        self.repeat(run).await
     }
 
     async fn release_connection_share(&self, connection: &str, process: &str) -> Result<()> {

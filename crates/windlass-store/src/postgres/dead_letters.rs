@@ -5,7 +5,7 @@ use uuid::Uuid;
 use windlass_core::{DeadLetterStatus, JobId};
 use windlass_drivers::Param;
 
-use super::{PostgresStore, Transaction, finish, jobs, params, sql, texts};
+use super::{PostgresStore, Transaction, jobs, params, sql, texts};
 use crate::fields::Fields;
 use crate::values::{self, JobColumns, LetterArguments, LetterColumns};
 use crate::{
@@ -38,9 +38,13 @@ impl DeadLetterStore for PostgresStore {
     }
 
     async fn add_dead_letters(&self, lease: Lease, letters: &[NewDeadLetter]) -> Result<()> {
-        let tx = self.begin().await?;
-        let added = add(&tx, lease, &values::letters(letters)).await;
-        finish(tx, added).await
+        let letters = values::letters(letters);
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = add(&tx, lease, &letters).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn redrivable(&self, filter: &DeadLetterFilter) -> Result<Vec<RedriveRoot>> {
@@ -55,15 +59,14 @@ impl DeadLetterStore for PostgresStore {
         filter: &DeadLetterFilter,
         job: NewJob,
     ) -> Result<Option<(JobId, u64)>> {
-        let id = job.id;
-        let tx = self.begin().await?;
-        let letters = redrive(&tx, original, filter, job).await?;
-        if letters == 0 {
-            tx.rollback().await?;
-            return Ok(None);
-        }
-        tx.commit().await?;
-        Ok(Some((id, letters)))
+        let assign = with_conditions(&self.spell(sql!("assign_dead_letters")));
+        let run = || async {
+            let tx = self.begin().await?;
+            let letters = redrive(&tx, &assign, original, filter, &job).await;
+            tx.finish(letters).await
+        };
+        let letters = self.repeat(run).await?;
+        Ok((letters > 0).then_some((job.id, letters)))
     }
 
     async fn mark_dead_letters(
@@ -111,11 +114,13 @@ async fn add(tx: &Transaction, lease: Lease, letters: &[LetterColumns]) -> Resul
     Ok(())
 }
 
+/// Assigns letters to a redrive with the statement `assign`, and submits it. Changes nothing if there are none.
 async fn redrive(
     tx: &Transaction,
+    assign: &str,
     original: JobId,
     filter: &DeadLetterFilter,
-    mut job: NewJob,
+    job: &NewJob,
 ) -> Result<u64> {
     if tx.query_opt(sql!(shared "find_job"), params![job.id]).await?.is_some() {
         // The same redrive, repeated because its answer was lost.
@@ -125,11 +130,12 @@ async fn redrive(
     let arguments = LetterArguments::of(filter);
     let limit = values::redrive_limit(filter.limit);
     let params = bind(&arguments, [limit.into(), original.into(), job.id.into()]);
-    let leased = tx.query(&with_conditions(sql!("assign_dead_letters")), &params).await?;
+    let leased = tx.query(assign, &params).await?;
     if leased.is_empty() {
         return Ok(0);
     }
     let keys = leased.iter().map(|row| rows::key_id(&row.text("key")?));
+    let mut job = job.clone();
     job.request.ids = Some(keys.collect::<Result<_>>()?);
     if !jobs::insert(tx, &JobColumns::of(&job, true)?, 0).await? {
         return Err(transitions::key_taken().into());

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use windlass_core::{JobId, PaginationState};
 use windlass_drivers::Row;
 
-use super::{PostgresStore, params, sql};
+use super::{PostgresStore, Transaction, params, sql};
 use crate::fields::Fields;
 use crate::{HistoryStore, MERGED, Result, StoreError};
 
@@ -30,15 +30,21 @@ impl HistoryStore for PostgresStore {
     }
 
     async fn raise_epochs(&self, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {
-        let tx = self.begin().await?;
-        let merge = serde_json::to_string(&PaginationState::Merge)?;
-        for (_, epoch) in epochs.iter().filter(|(number, _)| *number == MERGED) {
-            tx.execute(sql!(shared "raise_merge_epoch"), params![job, merge.clone(), *epoch])
-                .await?;
-        }
-        let (numbers, epochs): (Vec<i64>, Vec<i64>) = epochs.iter().copied().unzip();
-        let raised = tx.execute(sql!("raise_epochs"), params![job, numbers, epochs]).await?;
-        tx.commit().await?;
-        Ok(raised)
+        let run = || async {
+            let tx = self.begin().await?;
+            let raised = raise_epochs(&tx, job, epochs).await;
+            tx.finish(raised).await
+        };
+        self.repeat(run).await
     }
+}
+
+async fn raise_epochs(tx: &Transaction, job: JobId, epochs: &[(i64, i64)]) -> Result<u64> {
+    let merge = serde_json::to_string(&PaginationState::Merge)?;
+    for (_, epoch) in epochs.iter().filter(|(number, _)| *number == MERGED) {
+        let params = params![job, merge.clone(), *epoch];
+        tx.execute(sql!(shared "raise_merge_epoch"), params).await?;
+    }
+    let (numbers, epochs): (Vec<i64>, Vec<i64>) = epochs.iter().copied().unzip();
+    Ok(tx.execute(sql!("raise_epochs"), params![job, numbers, epochs]).await?)
 }

@@ -1,14 +1,14 @@
 //! Submits and reads jobs.
 
 use async_trait::async_trait;
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
-use windlass_drivers::{Param, Row};
+use windlass_core::{Job, JobId, JobStatus};
+use windlass_drivers::Row;
 
-use super::{PostgresStore, Transaction, dependencies, finish, params, sql, texts};
+use super::{PostgresStore, Transaction, dependencies, params, sql, texts};
 use crate::fields::Fields;
-use crate::values::{self, JobColumns};
+use crate::values::{self, JobColumns, PlanColumns};
 use crate::{
-    JobFilter, JobSnapshot, JobStore, NewJob, Owner, Result, StoreError, Submitted, rows,
+    JobFilter, JobSnapshot, JobStore, NewJob, Owner, Result, StoreError, Submitted, Topics, rows,
     transitions,
 };
 
@@ -16,9 +16,12 @@ use crate::{
 impl JobStore for PostgresStore {
     async fn submit(&self, job: NewJob) -> Result<Submitted> {
         let columns = JobColumns::of(&job, false)?;
-        let tx = self.begin().await?;
-        let submitted = submit(&tx, &job, &columns).await;
-        finish(tx, submitted).await
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = submit(&tx, &job, &columns).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn job(&self, id: JobId) -> Result<Option<Job>> {
@@ -78,12 +81,13 @@ async fn submit(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<
         dependencies::link(tx, job.id, &admission).await?;
         return Ok(Submitted::New(job.id));
     }
-    // The insert has waited for the transaction that inserted the same key, so its row is visible.
+    // The insert has waited for the transaction that inserted the same key, so its row is visible. At SERIALIZABLE
+    // the insert fails instead, and the repeated transaction sees the row.
     let submitted = existing(tx, job, columns).await?;
     submitted.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))
 }
 
-/// Inserts a job and its first segment, unless its id or idempotency key exists.
+/// Inserts a job with its plan, which is still to be made or complete, unless its id or idempotency key exists.
 pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
     let inserted = tx
         .query_opt(
@@ -110,21 +114,47 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
                 job.rules.as_deref(),
                 job.merge,
                 job.summary.as_deref(),
+                job.plan.open_segments,
+                job.plan.chunks_total(),
+                job.plan.items_total,
             ],
         )
         .await?;
     if inserted.is_none() {
         return Ok(false);
     }
+    // The statements are sent together, which saves round trips.
     let limits = params![&job.job_type, job.concurrency, job.rate];
-    tx.execute(sql!("default_throughput"), limits).await?;
-    let (state, range) = values::plan()?;
-    let (states, ranges) = (Param::texts([&state]), Param::texts([&range]));
-    let status = ChunkStatus::Pending.as_str().into();
-    let segment = [job.id.into(), 0_i64.into(), states, ranges, status];
-    tx.execute(sql!("insert_segments"), &segment).await?;
-    tx.signal();
+    let (limits, segments, chunks) = tokio::join!(
+        biased;
+        tx.execute(sql!("default_throughput"), limits),
+        insert_segments(tx, job),
+        insert_chunks(tx, job)
+    );
+    limits?;
+    segments.and(chunks)?;
     Ok(true)
+}
+
+async fn insert_segments(tx: &Transaction, job: &JobColumns) -> Result<()> {
+    let PlanColumns { segments: (states, ranges), status_of_segments, .. } = &job.plan;
+    let (states, ranges) = (states.as_slice(), ranges.as_slice());
+    let params = params![job.id, 0_i64, states, ranges, *status_of_segments];
+    tx.execute(sql!("insert_segments"), params).await?;
+    if job.plan.open_segments > 0 {
+        tx.signal_topics(Topics::SEGMENTS);
+    }
+    Ok(())
+}
+
+async fn insert_chunks(tx: &Transaction, job: &JobColumns) -> Result<()> {
+    let PlanColumns { chunks: (key_sets, items), segment_of_chunks, .. } = &job.plan;
+    if !key_sets.is_empty() {
+        let params = params![job.id, *segment_of_chunks, 0_i64, key_sets.as_slice(), items.clone()];
+        tx.execute(sql!("insert_chunks"), params).await?;
+        tx.signal_topics(Topics::CHUNKS);
+    }
+    Ok(())
 }
 
 /// The job that was submitted earlier with this id or idempotency key.

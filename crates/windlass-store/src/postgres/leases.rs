@@ -10,7 +10,7 @@ use crate::fields::Fields;
 use crate::values::{QUEUED_LEASE, SEGMENT_LEASE, millis};
 use crate::{
     Capabilities, Lease, LeaseRenewal, LeaseStatus, LeaseStore, OrphanedLeases, Result,
-    SegmentLease, rows, transitions,
+    SegmentLease, Topics, rows, transitions,
 };
 
 #[async_trait]
@@ -31,13 +31,12 @@ impl LeaseStore for PostgresStore {
         if chunks.is_empty() && segments.is_empty() {
             return Ok(Vec::new());
         }
-        let tx = self.begin_async_commit().await?;
-        if !segments.is_empty() {
-            renew_segments(&tx, segments).await?;
-        }
-        let rows = if chunks.is_empty() { Vec::new() } else { renew_chunks(&tx, chunks).await? };
-        tx.commit().await?;
-        statuses(&rows, chunks.len())
+        let run = || async {
+            let tx = self.begin_async_commit().await?;
+            let renewed = renew(&tx, chunks, segments).await;
+            tx.finish(renewed).await
+        };
+        statuses(&self.repeat(run).await?, chunks.len())
     }
 
     async fn orphaned_leases(&self, by: &Capabilities) -> Result<Vec<OrphanedLeases>> {
@@ -46,23 +45,33 @@ impl LeaseStore for PostgresStore {
     }
 
     async fn expire_leases(&self, worker: &str) -> Result<u64> {
-        let tx = self.begin().await?;
-        let segments = tx.execute(sql!("expire_segments"), params![worker]).await?;
-        let chunks = tx.execute(sql!("expire_chunks"), params![worker]).await?;
-        tx.commit().await?;
-        Ok(segments + chunks)
+        let (segments, chunks) = (sql!("expire_segments"), sql!("expire_chunks"));
+        let of_worker: &[Param<'_>] = params![worker];
+        let statements = [segments, chunks, sql!("expire_read_snapshots")];
+        let expired = self.execute_all(&statements.map(|sql| (sql, of_worker))).await?;
+        Ok(expired[0] + expired[1])
     }
 
     async fn rescue(&self) -> Result<u64> {
-        let tx = self.begin().await?;
-        let segments = tx.execute(sql!("rescue_segments"), &[]).await?;
-        let chunks = tx.execute(sql!("rescue_chunks"), &[]).await?;
-        if segments + chunks > 0 {
-            tx.signal();
+        let (segments, chunks) = (sql!("rescue_segments"), sql!("rescue_chunks"));
+        let rescued = self.execute_all(&[(segments, &[]), (chunks, &[])]).await?.iter().sum();
+        if rescued > 0 {
+            self.signaller.signal(Topics::ALL).await;
         }
-        tx.commit().await?;
-        Ok(segments + chunks)
+        Ok(rescued)
     }
+}
+
+/// Renews leases, and returns the rows of the renewed chunks.
+async fn renew(
+    tx: &Transaction,
+    chunks: &[LeaseRenewal],
+    segments: &[SegmentLease],
+) -> Result<Vec<Row>> {
+    if !segments.is_empty() {
+        renew_segments(tx, segments).await?;
+    }
+    if chunks.is_empty() { Ok(Vec::new()) } else { renew_chunks(tx, chunks).await }
 }
 
 async fn renew_segments(tx: &Transaction, segments: &[SegmentLease]) -> Result<()> {

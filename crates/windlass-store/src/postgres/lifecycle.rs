@@ -3,16 +3,19 @@
 use async_trait::async_trait;
 use windlass_core::{JobId, JobStatus};
 
-use super::{PostgresStore, Transaction, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, params, read_snapshots, sql};
 use crate::transitions::{self, JobState};
 use crate::{JobCommand, LifecycleStore, Result, values};
 
 #[async_trait]
 impl LifecycleStore for PostgresStore {
     async fn command(&self, job: JobId, command: JobCommand) -> Result<JobStatus> {
-        let tx = self.begin().await?;
-        let done = run(&tx, job, &command).await;
-        finish(tx, done).await
+        let commanded = || async {
+            let tx = self.begin().await?;
+            let done = run(&tx, job, &command).await;
+            tx.finish(done).await
+        };
+        self.repeat(commanded).await
     }
 }
 
@@ -32,6 +35,10 @@ async fn run(tx: &Transaction, id: JobId, command: &JobCommand) -> Result<JobSta
             let chunks = tx.execute(sql!("cancel_chunks"), params![id]).await?;
             let segments = reopened as i64 - segments as i64;
             adjust_open(tx, &mut job, segments, -(chunks as i64)).await?;
+        }
+        // The chunks that failed cannot be read under the snapshot of the others any more.
+        JobCommand::Retry if !job.merge_begun && read_snapshots::has_one(tx, id).await? => {
+            read_snapshots::discard(tx, &mut job, 0).await?;
         }
         JobCommand::Retry => {
             let segments = tx.execute(sql!("retry_segments"), params![id]).await?;

@@ -5,16 +5,19 @@ mod alerts;
 mod cancellation;
 mod changes;
 mod chunks;
+mod completed_jobs;
 mod connection_shares;
 mod controls;
 mod dead_letters;
 mod dependencies;
+mod dialect;
 mod history;
 mod jobs;
 mod lease_hint;
 mod leases;
 mod lifecycle;
 mod parts;
+mod read_snapshots;
 mod retention;
 mod schedules;
 mod schema;
@@ -25,29 +28,37 @@ mod workers;
 
 use std::sync::Arc;
 
+use windlass_core::config::Dialect;
 use windlass_drivers::{Param, Postgres, Row};
 
 use self::changes::ChangeListener;
+use self::dialect::Commit;
 use self::lease_hint::LeaseHint;
 use self::transaction::{Signaller, Transaction};
-use crate::Result;
 use crate::subscription::ChangeCounter;
+use crate::{Result, Topics};
 
 /// A store in PostgreSQL, shared by any number of processes.
+///
+/// Every transaction runs inside [`PostgresStore::repeat`]. So its function changes only the database: what the
+/// process remembers or announces follows the commit.
 pub(crate) struct PostgresStore {
     database: Postgres,
+    dialect: Dialect,
     listener: Arc<ChangeListener>,
     signaller: Arc<Signaller>,
     lease_hint: LeaseHint,
 }
 
 impl PostgresStore {
-    pub(crate) fn new(database: Postgres) -> PostgresStore {
+    pub(crate) fn new(database: Postgres, dialect: Dialect) -> PostgresStore {
         let changes = ChangeCounter::new();
-        let signaller = Arc::new(Signaller::new(database.clone(), changes.clone()));
-        let listener = ChangeListener::new(database.clone(), changes, signaller.clone());
+        let notified = (dialect != Dialect::Strict).then(|| database.clone());
+        let signaller = Arc::new(Signaller::new(notified.clone(), changes.clone()));
+        let listener = ChangeListener::new(notified, changes, signaller.clone());
         PostgresStore {
             database,
+            dialect,
             listener: Arc::new(listener),
             signaller,
             lease_hint: LeaseHint::default(),
@@ -56,23 +67,23 @@ impl PostgresStore {
 
     /// Begins a durable transaction.
     async fn begin(&self) -> Result<Transaction> {
-        let tx = self.database.transaction(SETTINGS).await?;
+        self.begin_as(Commit::Durable).await
+    }
+
+    /// Begins a transaction whose commit does not wait for the disk.
+    async fn begin_async_commit(&self) -> Result<Transaction> {
+        self.begin_as(Commit::Async).await
+    }
+
+    async fn begin_as(&self, commit: Commit) -> Result<Transaction> {
+        let settings = dialect::settings(self.dialect, commit);
+        let tx = self.database.transaction(&settings).await?;
         Ok(Transaction::new(tx, self.signaller.clone()))
     }
 
     /// Begins a durable transaction with its first statement, in one round trip.
     async fn begin_with(&self, sql: &str, params: &[Param<'_>]) -> Result<(Transaction, Vec<Row>)> {
-        let begun = self.database.transaction_with(SETTINGS, sql, params).await?;
-        Ok(Transaction::with_rows(begun, self.signaller.clone()))
-    }
-
-    /// Begins a transaction whose commit does not wait for the disk. A crash of the server may lose
-    /// it, so it is only for changes that are made again: the next heartbeat renews a lease, and
-    /// the end of a chunk is recorded in the ledger. A lease must be durable, since its epoch could
-    /// be given twice otherwise.
-    async fn begin_async_commit(&self) -> Result<Transaction> {
-        let tx = self.database.transaction(&async_commit()).await?;
-        Ok(Transaction::new(tx, self.signaller.clone()))
+        self.begin_as_with(Commit::Durable, sql, params).await
     }
 
     /// [`PostgresStore::begin_async_commit`] with its first statement, in one round trip.
@@ -81,55 +92,86 @@ impl PostgresStore {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<(Transaction, Vec<Row>)> {
-        let begun = self.database.transaction_with(&async_commit(), sql, params).await?;
-        Ok(Transaction::with_rows(begun, self.signaller.clone()))
+        self.begin_as_with(Commit::Async, sql, params).await
+    }
+
+    async fn begin_as_with(
+        &self,
+        commit: Commit,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<(Transaction, Vec<Row>)> {
+        let settings = dialect::settings(self.dialect, commit);
+        let (tx, rows) = self.database.transaction_with(&settings, sql, params).await?;
+        Ok((Transaction::new(tx, self.signaller.clone()), rows))
     }
 
     /// Runs one statement in its own durable transaction, in one round trip.
     async fn single(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        Ok(self.database.single(ISOLATION, sql, params).await?)
+        self.single_as(dialect::isolation(self.dialect), sql, params).await
     }
 
     /// Runs one statement in its own transaction, whose commit does not wait for the disk.
     async fn single_async_commit(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        Ok(self.database.single(&async_commit(), sql, params).await?)
+        self.single_as(&dialect::settings(self.dialect, Commit::Async), sql, params).await
+    }
+
+    async fn single_as(&self, settings: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let sql = &self.spell(sql);
+        let run = || async { Ok(self.database.single(settings, sql, params).await?) };
+        self.repeat(run).await
     }
 
     /// Runs one statement in its own durable transaction and returns the number of changed rows.
     async fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
-        let tx = self.begin().await?;
-        let changed = tx.execute(sql, params).await?;
-        tx.commit().await?;
+        Ok(self.execute_all(&[(sql, params)]).await?[0])
+    }
+
+    /// Runs statements in one durable transaction and returns the number of rows that each has changed.
+    async fn execute_all(&self, statements: &[(&str, &[Param<'_>])]) -> Result<Vec<u64>> {
+        let run = || async {
+            let tx = self.begin().await?;
+            let changed = self.execute_in(&tx, statements).await;
+            tx.finish(changed).await
+        };
+        self.repeat(run).await
+    }
+
+    async fn execute_in(
+        &self,
+        tx: &Transaction,
+        statements: &[(&str, &[Param<'_>])],
+    ) -> Result<Vec<u64>> {
+        let mut changed = Vec::with_capacity(statements.len());
+        for (sql, params) in statements {
+            changed.push(tx.execute(&self.spell(sql), params).await?);
+        }
         Ok(changed)
     }
 
     /// [`PostgresStore::execute`], and signals the change.
     async fn execute_and_signal(&self, sql: &str, params: &[Param<'_>]) -> Result<u64> {
         let changed = self.execute(sql, params).await?;
-        self.signaller.signal().await;
+        self.signaller.signal(Topics::ALL).await;
         Ok(changed)
     }
 
-    /// Runs a statement that leases, in one round trip. It walks indexes in order and stops early.
-    /// The planner does not expect that while it has no statistics on the chunks of a new job, and
-    /// would sort all of them every time. Measured with 2,000 jobs, one of which has 20,000 chunks:
-    /// 0.8 ms with these settings, 15 ms without. The statement is prepared: parsing and planning it took
+    /// Runs a statement that leases, in one round trip. The statement is prepared: parsing and planning it took
     /// 1.5 ms, running it 0.15 ms.
     async fn lease(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        let settings = format!(
-            "{ISOLATION}; SELECT set_config('jit', 'off', true), \
-             set_config('enable_seqscan', 'off', true), \
-             set_config('enable_bitmapscan', 'off', true), \
-             set_config('idle_in_transaction_session_timeout', '30s', true); {}",
-            sql!("lock_limits")
-        );
-        Ok(self.database.single_prepared(&settings, sql, params).await?)
+        self.prepared(&dialect::lease_settings(self.dialect), sql, params).await
     }
 
     /// Runs a statement that runs often and finds its rows by primary keys, in one round trip.
     async fn by_key(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        let settings = format!("{ISOLATION}; SET LOCAL enable_seqscan = off");
-        Ok(self.database.single_prepared(&settings, sql, params).await?)
+        let isolation = dialect::isolation(self.dialect);
+        self.prepared(&format!("{isolation}; SET LOCAL enable_seqscan = off"), sql, params).await
+    }
+
+    async fn prepared(&self, settings: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let sql = &self.spell(sql);
+        let run = || async { Ok(self.database.single_prepared(settings, sql, params).await?) };
+        self.repeat(run).await
     }
 
     /// [`PostgresStore::by_key`], which converts its first row.
@@ -161,33 +203,6 @@ impl PostgresStore {
     ) -> Result<Option<T>> {
         Ok(self.read(sql, params, row).await?.into_iter().next())
     }
-}
-
-/// Commits a transaction whose work succeeded and rolls back one whose work failed. The result of the
-/// rollback does not matter: if it fails, the connection is closed, which rolls back as well.
-async fn finish<T>(tx: Transaction, result: Result<T>) -> Result<T> {
-    match result {
-        Ok(value) => {
-            tx.commit().await?;
-            Ok(value)
-        }
-        Err(error) => {
-            let _ = tx.rollback().await;
-            Err(error)
-        }
-    }
-}
-
-/// The isolation level that all statements expect, whatever the server's default is.
-const ISOLATION: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED";
-
-/// The isolation level, and a timeout: a process that stalls inside a transaction must not block a
-/// job's row for long.
-const SETTINGS: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-                        SET LOCAL idle_in_transaction_session_timeout = '30s'";
-
-fn async_commit() -> String {
-    format!("{SETTINGS}; SET LOCAL synchronous_commit = off")
 }
 
 /// A list of texts; NULL for no restriction.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use windlass_core::{ChunkId, ChunkStatus, JobId};
 use windlass_drivers::Param;
 
-use super::{PostgresStore, Transaction, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, params, sql};
 use crate::{
     Lease, MERGED, NewPart, PartRow, PartStore, REPORT, Result, SegmentLease, StoreError, rows,
     transitions,
@@ -21,19 +21,26 @@ impl PartStore for PostgresStore {
     }
 
     async fn put_merged(&self, lease: SegmentLease, merged: &NewPart) -> Result<()> {
-        let tx = self.begin().await?;
-        let stored = put_of_merge(&tx, lease, MERGED, merged).await;
-        finish(tx, stored).await
+        self.put_of_merge(lease, MERGED, merged).await
     }
 
     async fn put_report(&self, lease: SegmentLease, report: &NewPart) -> Result<()> {
-        let tx = self.begin().await?;
-        let stored = put_of_merge(&tx, lease, REPORT, report).await;
-        finish(tx, stored).await
+        self.put_of_merge(lease, REPORT, report).await
     }
 
     async fn remove_parts(&self, job: JobId) -> Result<()> {
         self.single(sql!(shared "remove_parts"), params![job]).await.map(drop)
+    }
+}
+
+impl PostgresStore {
+    async fn put_of_merge(&self, lease: SegmentLease, number: i64, part: &NewPart) -> Result<()> {
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = put_of_merge(&tx, lease, number, part).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 }
 

@@ -21,9 +21,13 @@ impl RetentionStore for PostgresStore {
         self.list_old(sql!("prunable"), jobs).await
     }
 
+    async fn remove_segments(&self, job: JobId) -> Result<()> {
+        let statements = [sql!(shared "remove_segments"), sql!(shared "remove_read_snapshot")];
+        self.run_locked(job, &statements).await
+    }
+
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
-        // Segments first: a job without segments is known to be pruned.
-        self.run_locked(job, &[sql!(shared "remove_segments")]).await?;
+        self.remove_segments(job).await?;
         let chunks = params![job, DELETE_BATCH];
         let removed = self.delete_batches(sql!(shared "remove_chunks"), chunks).await?;
         self.remove_parts(job).await?;
@@ -36,16 +40,15 @@ impl RetentionStore for PostgresStore {
     }
 
     async fn close_job(&self, job: JobId, age: Duration) -> Result<bool> {
-        let tx = self.begin().await?;
         // The lock is a separate statement, so that the next one sees all changes made before it.
-        tx.execute(sql!("lock_job"), params![job]).await?;
-        let closed = tx.execute(sql!("close_expired_job"), params![job, millis(age)]).await?;
-        tx.commit().await?;
-        Ok(closed > 0)
+        let of_job: &[Param<'_>] = params![job];
+        let params: &[Param<'_>] = params![job, millis(age)];
+        let statements = [(sql!("lock_job"), of_job), (sql!("close_expired_job"), params)];
+        Ok(self.execute_all(&statements).await?[1] > 0)
     }
 
     async fn remove_job(&self, job: JobId) -> Result<u64> {
-        self.run_locked(job, &[sql!(shared "remove_segments")]).await?;
+        self.remove_segments(job).await?;
         let chunks = params![job, DELETE_BATCH];
         let removed = self.delete_batches(sql!(shared "remove_chunks"), chunks).await?;
         self.single(sql!(shared "remove_control"), params![job.to_string()]).await?;
@@ -75,12 +78,9 @@ impl PostgresStore {
 
     /// Runs statements on a job in one transaction that locks the job first.
     async fn run_locked(&self, job: JobId, statements: &[&str]) -> Result<()> {
-        let tx = self.begin().await?;
-        tx.execute(sql!("lock_job"), params![job]).await?;
-        for sql in statements {
-            tx.execute(sql, params![job]).await?;
-        }
-        tx.commit().await
+        let of_job: &[Param<'_>] = params![job];
+        let locked = [sql!("lock_job")].iter().chain(statements);
+        self.execute_all(&locked.map(|sql| (*sql, of_job)).collect::<Vec<_>>()).await.map(drop)
     }
 
     /// Repeats a statement that deletes one batch, until a batch is not full.

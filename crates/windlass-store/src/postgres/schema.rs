@@ -1,9 +1,10 @@
 //! Applies migrations.
 
 use async_trait::async_trait;
-use windlass_drivers::{Error, ErrorClass, Transaction};
+use windlass_core::config::Dialect;
+use windlass_drivers::{Error, ErrorClass};
 
-use super::{PostgresStore, finish, params, sql};
+use super::{PostgresStore, Transaction, params, sql};
 use crate::fields::Fields;
 use crate::migrations::{migrations, pending};
 use crate::{Result, SchemaStore, StoreError};
@@ -11,14 +12,23 @@ use crate::{Result, SchemaStore, StoreError};
 #[async_trait]
 impl SchemaStore for PostgresStore {
     async fn migrate(&self) -> Result<()> {
-        let tx = self.begin().await?;
-        let current = is_current(&tx).await;
-        if finish(tx, current).await? {
+        let current = || async {
+            let tx = self.begin().await?;
+            let current = is_current(&tx).await;
+            tx.finish(current).await
+        };
+        if self.repeat(current).await? {
             return Ok(());
         }
-        let tx = self.begin().await?;
-        let applied = apply(&tx).await;
-        finish(tx, applied).await.map_err(|error| match error {
+        let apply = || async {
+            if self.dialect == Dialect::Strict {
+                self.create_migrations().await?;
+            }
+            let tx = self.begin().await?;
+            let applied = apply(&tx, self.dialect).await;
+            tx.finish(applied).await
+        };
+        let applied = self.repeat(apply).await.map_err(|error| match error {
             StoreError::Database(denied) if denied.class == ErrorClass::Permission => {
                 let message = format!(
                     "its schema is not up to date and this role may not change it ({}); run \
@@ -28,28 +38,57 @@ impl SchemaStore for PostgresStore {
                 Error { message, ..denied }.into()
             }
             error => error,
-        })
+        })?;
+        for migration in applied {
+            tracing::info!(migration, "migrated the store's schema");
+        }
+        Ok(())
     }
 }
 
-const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_initial");
+impl PostgresStore {
+    /// Creates the table of migrations in a transaction of its own, for the dialect without locks.
+    async fn create_migrations(&self) -> Result<()> {
+        let tx = self.begin().await?;
+        let created = tx.batch(sql!("create_migrations")).await.map_err(StoreError::from);
+        match tx.finish(created).await {
+            Err(StoreError::Database(error)) if is_made_by_another(&error) => Ok(()),
+            created => created,
+        }
+    }
+}
+
+/// Whether another process created the same table at the same time. PostgreSQL reports this as a duplicate table
+/// or as a duplicate key of its catalog, depending on how far the other process was.
+fn is_made_by_another(error: &Error) -> bool {
+    matches!(error.code.as_deref(), Some("42P07" | "23505"))
+}
+
+const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_initial", "0002_read_snapshots");
 
 /// The key of the advisory lock. The letters make a collision with other applications unlikely.
 const MIGRATION_LOCK_KEY: i64 = i64::from_be_bytes(*b"windlass");
 
-async fn apply(tx: &Transaction) -> Result<()> {
-    // The lock lasts until the transaction ends, so it also works behind a connection pooler. A
-    // second process waits here and then has nothing to apply.
-    tx.query("SELECT pg_advisory_xact_lock($1)", params![MIGRATION_LOCK_KEY]).await?;
-    tx.batch(sql!("create_migrations")).await?;
+/// Applies the pending migrations and returns their names.
+///
+/// In the dialect `strict` a second process waits where it records the same migration. It fails when the first one
+/// has committed, is repeated, and then has nothing to apply.
+async fn apply(tx: &Transaction, dialect: Dialect) -> Result<Vec<&'static str>> {
+    if dialect != Dialect::Strict {
+        // The lock lasts until the transaction ends, so it also works behind a connection pooler. A
+        // second process waits here and then has nothing to apply.
+        tx.query("SELECT pg_advisory_xact_lock($1)", params![MIGRATION_LOCK_KEY]).await?;
+        tx.batch(sql!("create_migrations")).await?;
+    }
     let applied = tx.query_one(sql!(shared "last_migration"), &[]).await?.int("number")?;
+    let mut names = Vec::new();
     for migration in pending(MIGRATIONS, applied)? {
-        tx.batch(migration.sql).await?;
         let params = params![migration.number, migration.name];
         tx.execute(sql!("record_migration"), params).await?;
-        tracing::info!(migration = migration.name, "migrated the store's schema");
+        tx.batch(migration.sql).await?;
+        names.push(migration.name);
     }
-    Ok(())
+    Ok(names)
 }
 
 /// Whether no migration is pending. Then the role needs no privilege to create tables, and no lock is

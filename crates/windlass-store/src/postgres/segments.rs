@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use windlass_core::{ChunkStatus, JobId};
 
-use super::{PostgresStore, Transaction, advance, finish, params, sql};
+use super::{PostgresStore, Transaction, advance, params, read_snapshots, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, HandBack, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore,
-    StoreError, rows,
+    Capabilities, HandBack, LeasedSegment, NewChunk, Page, Result, SegmentLease, SegmentRow,
+    SegmentStore, StoreError, Topics, rows,
 };
 
 #[async_trait]
@@ -27,21 +27,30 @@ impl SegmentStore for PostgresStore {
     }
 
     async fn commit_page(&self, page: Page) -> Result<()> {
-        let tx = self.begin().await?;
-        let committed = write_page(&tx, &page).await;
-        finish(tx, committed).await
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = write_page(&tx, &page).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn release_segment(&self, lease: SegmentLease, back: HandBack) -> Result<()> {
-        let tx = self.begin().await?;
-        let released = release(&tx, lease, back).await;
-        finish(tx, released).await
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = release(&tx, lease, &back).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 
     async fn fail_segment(&self, lease: SegmentLease, error: &str) -> Result<()> {
-        let tx = self.begin().await?;
-        let failed = fail(&tx, lease, &clean(error)).await;
-        finish(tx, failed).await
+        let run = || async {
+            let tx = self.begin().await?;
+            let done = fail(&tx, lease, &clean(error)).await;
+            tx.finish(done).await
+        };
+        self.repeat(run).await
     }
 }
 
@@ -62,12 +71,20 @@ async fn write_page(tx: &Transaction, page: &Page) -> Result<()> {
     let (segments, chunks, updated, job) = tokio::join!(
         biased;
         insert_segments(tx, page, next),
-        insert_chunks(tx, page, &job, next),
+        insert_chunks(tx, &job, page.segment_of_chunks(next), &page.chunks),
         update_segment(tx, page),
         add_to_job(tx, page)
     );
     segments.and(chunks).and(updated)?;
-    tx.signal();
+    if let Some(new) = &page.read_snapshot {
+        read_snapshots::put(tx, lease.job, new).await?;
+    }
+    if !page.chunks.is_empty() {
+        tx.signal_topics(Topics::CHUNKS);
+    }
+    if !page.segments.is_empty() && !page.planned {
+        tx.signal_topics(Topics::SEGMENTS);
+    }
     advance::advance(tx, &mut job?).await
 }
 
@@ -85,14 +102,19 @@ async fn insert_segments(tx: &Transaction, page: &Page, next: i64) -> Result<()>
     Ok(())
 }
 
-async fn insert_chunks(tx: &Transaction, page: &Page, job: &JobState, next: i64) -> Result<()> {
-    if page.chunks.is_empty() {
+/// Adds chunks of a segment to a job, with the next numbers. The job is locked.
+pub(super) async fn insert_chunks(
+    tx: &Transaction,
+    job: &JobState,
+    segment: i64,
+    chunks: &[NewChunk],
+) -> Result<()> {
+    if chunks.is_empty() {
         return Ok(());
     }
-    let key_sets = page.chunks.iter().map(|chunk| Ok(serde_json::to_string(&chunk.key_set)?));
+    let key_sets = chunks.iter().map(|chunk| Ok(serde_json::to_string(&chunk.key_set)?));
     let key_sets = key_sets.collect::<Result<Vec<_>>>()?;
-    let items: Vec<_> = page.chunks.iter().map(|chunk| chunk.items).collect();
-    let segment = page.segment_of_chunks(next);
+    let items: Vec<_> = chunks.iter().map(|chunk| chunk.items).collect();
     let params = params![job.id, segment, job.chunks_total, key_sets.as_slice(), items];
     tx.execute(sql!("insert_chunks"), params).await?;
     Ok(())
@@ -121,7 +143,7 @@ pub(super) async fn count_ended(tx: &Transaction, job: JobId) -> Result<JobState
     JobState::read(&tx.query_one(sql!("add_to_job"), params).await?)
 }
 
-async fn release(tx: &Transaction, lease: SegmentLease, back: HandBack) -> Result<()> {
+async fn release(tx: &Transaction, lease: SegmentLease, back: &HandBack) -> Result<()> {
     let SegmentLease { job, segment, epoch, nonce } = lease;
     let (attempt, error) = (i64::from(back.attempt), back.error.as_deref().map(clean));
     let params = params![job, segment, epoch, attempt, error, millis(back.wait), nonce];

@@ -1,21 +1,21 @@
 //! Polls the SQLite file for changes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use windlass_drivers::Error;
 use windlass_drivers::rusqlite::{Connection, OpenFlags};
+use windlass_drivers::{Error, Sqlite};
 
 use super::{SqliteStore, sql};
 use crate::subscription::{ChangeCounter, ChangeSource};
-use crate::{ChangeStore, Subscription};
+use crate::{ChangeStore, Subscription, Topics};
 
 impl ChangeStore for SqliteStore {
-    fn subscribe(&self) -> Subscription {
-        Subscription::new(&self.poller.changes, self.poller.clone())
+    fn subscribe_to(&self, topics: Topics) -> Subscription {
+        Subscription::new(&self.poller.changes, topics, self.poller.clone())
     }
 
     fn change_count(&self) -> Option<i64> {
@@ -30,7 +30,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// the file is polled while a subscription waits. Polling has a connection of its own, since SQLite
 /// reports changes only relative to what the same connection saw before.
 pub(super) struct ChangePoller {
-    path: PathBuf,
+    database: Sqlite,
     changes: ChangeCounter,
     reader: Arc<Mutex<Option<SignalReader>>>,
     /// When the file was polled last, for all subscriptions of this process.
@@ -38,9 +38,9 @@ pub(super) struct ChangePoller {
 }
 
 impl ChangePoller {
-    pub(super) fn new(path: &Path) -> ChangePoller {
+    pub(super) fn new(database: Sqlite) -> ChangePoller {
         let (changes, reader) = (ChangeCounter::new(), Arc::default());
-        ChangePoller { path: path.to_owned(), changes, reader, polled: Mutex::default() }
+        ChangePoller { database, changes, reader, polled: Mutex::default() }
     }
 
     pub(super) fn changes(&self) -> &ChangeCounter {
@@ -60,7 +60,7 @@ impl ChangePoller {
     /// Reads the signal counter. Errors are ignored: the next poll tries again, and other calls to
     /// the store report them.
     async fn poll(&self) {
-        let (path, reader) = (self.path.clone(), self.reader.clone());
+        let (path, reader) = (self.database.path().to_owned(), self.reader.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut reader = reader.lock();
             match reader.as_mut() {
@@ -77,6 +77,14 @@ impl ChangePoller {
 #[async_trait]
 impl ChangeSource for ChangePoller {
     async fn watch(&self) {
+        while let Some(notified) = self.database.notified() {
+            notified.await;
+            let read =
+                |db: &Connection| Ok(db.query_row(sql!("signal_count"), [], |row| row.get(0))?);
+            if let Ok(count) = self.database.read(read).await {
+                self.changes.advance_to(count);
+            }
+        }
         loop {
             if self.is_due() {
                 self.poll().await;

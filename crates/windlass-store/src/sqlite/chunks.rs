@@ -1,18 +1,18 @@
 //! Leases, ends and hands back chunks.
 
 use async_trait::async_trait;
-use windlass_core::{ChunkStatus, JobId};
+use windlass_core::{ChunkStatus, JobId, JobStatus};
 use windlass_drivers::rusqlite::types::Value;
 use windlass_drivers::rusqlite::{Row, params, params_from_iter};
 
 use super::transaction::Transaction;
-use super::{SqliteStore, advance, parts, sql};
+use super::{SqliteStore, advance, parts, segments, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState};
 use crate::values::{QUEUED_LEASE, clean, millis};
 use crate::{
     Capabilities, ChunkOutcome, ChunkRow, ChunkStore, HandBack, Lease, LeasedChunk, Progress,
-    Result, rows,
+    Result, Split, rows,
 };
 
 #[async_trait]
@@ -75,10 +75,16 @@ impl ChunkStore for SqliteStore {
             for (lease, _) in &chunks {
                 check_at(tx, *lease, ChunkStatus::Processing)?;
             }
-            let completed = ChunkOutcome::Completed { settled: Vec::new(), part: None };
+            let completed =
+                ChunkOutcome::Completed { settled: Vec::new(), part: None, more_items: 0 };
             chunks.iter().try_for_each(|(lease, progress)| end(tx, *lease, progress, &completed))
         };
         self.write(complete).await
+    }
+
+    async fn split(&self, lease: Lease, progress: &Progress, split: &Split) -> Result<bool> {
+        let (progress, split) = (progress.clone(), split.clone());
+        self.write(move |tx| end_split(tx, lease, &progress, &split)).await
     }
 
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()> {
@@ -179,10 +185,47 @@ fn end(
     }
     let id = [lease.chunk.job.to_string()];
     let job = tx.query_one(sql!("count_ended_chunk"), id, |row| JobState::read(row))?;
+    if let Some(more) = outcome.more_items() {
+        let job = lease.chunk.job.to_string();
+        let params = params![job, lease.chunk.number, more];
+        tx.execute(sql!(shared "correct_chunk_items"), params)?;
+        tx.execute(sql!(shared "correct_job_items"), params![job, more])?;
+    }
     if let ChunkOutcome::Completed { part: Some(part), .. } = outcome {
         parts::put(tx, lease, part)?;
     }
     advance_job(tx, job, progress, outcome)
+}
+
+fn end_split(
+    tx: &Transaction<'_>,
+    lease: Lease,
+    progress: &Progress,
+    split: &Split,
+) -> Result<bool> {
+    if check_at(tx, lease, ChunkStatus::Processing).is_err() {
+        return check_at(tx, lease, ChunkStatus::Completed).map(|()| true);
+    }
+    let id = lease.chunk.job.to_string();
+    let job = advance::lock_job(tx, lease.chunk.job)?;
+    let Some(job) = job.filter(|job| job.status == JobStatus::Processing) else {
+        return Ok(false);
+    };
+    let kept = serde_json::to_string(&split.kept.key_set)?;
+    let params = params![id, lease.chunk.number, kept, split.kept.items];
+    let segment = tx.query_one(sql!(shared "shorten_chunk"), params, |row| row.int("segment"))?;
+    segments::insert_chunks(tx, &job, segment, &split.rest)?;
+    let added = split.rest.len() as i64;
+    let params = params![id, 0, added, added, 0];
+    tx.query_one(sql!("add_to_job"), params, |row| JobState::read(row))?;
+    tx.signal()?;
+    end(
+        tx,
+        lease,
+        progress,
+        &ChunkOutcome::Completed { settled: Vec::new(), part: None, more_items: 0 },
+    )?;
+    Ok(true)
 }
 
 fn write_end(

@@ -1,13 +1,13 @@
 //! Submits and reads jobs.
 
 use async_trait::async_trait;
-use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
+use windlass_core::{Job, JobId, JobStatus};
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
 use super::{SqliteStore, dependencies, sql, without_null_check};
 use crate::fields::Fields;
-use crate::values::{self, JobColumns};
+use crate::values::{self, JobColumns, PlanColumns};
 use crate::{
     JobFilter, JobSnapshot, JobStore, NewJob, Owner, Result, StoreError, Submitted, rows,
     transitions,
@@ -88,7 +88,7 @@ fn submit(tx: &Transaction<'_>, job: &NewJob, columns: &JobColumns) -> Result<Su
     Ok(Submitted::New(job.id))
 }
 
-/// Inserts a job and its first segment, unless its id or idempotency key exists.
+/// Inserts a job with its plan, which is still to be made or complete, unless its id or idempotency key exists.
 pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Result<bool> {
     let id = job.id.to_string();
     let inserted = tx.query_opt(
@@ -115,6 +115,9 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
             job.rules,
             job.merge,
             job.summary,
+            job.plan.open_segments,
+            job.plan.chunks_total(),
+            job.plan.items_total,
         ],
         |_| Ok(()),
     )?;
@@ -122,9 +125,15 @@ pub(super) fn insert(tx: &Transaction<'_>, job: &JobColumns, waits: i64) -> Resu
         return Ok(false);
     }
     tx.execute(sql!("default_throughput"), params![job.job_type, job.concurrency, job.rate])?;
-    let (state, range) = values::plan()?;
-    let status = ChunkStatus::Pending.as_str();
-    tx.execute(sql!("insert_segment"), params![id, 0, state, range, status])?;
+    let PlanColumns { segments, status_of_segments, chunks, segment_of_chunks, .. } = &job.plan;
+    for (number, (state, range)) in segments.0.iter().zip(&segments.1).enumerate() {
+        let number = number as i64;
+        tx.execute(sql!("insert_segment"), params![id, number, state, range, status_of_segments])?;
+    }
+    for (number, (key_set, items)) in chunks.0.iter().zip(&chunks.1).enumerate() {
+        let params = params![id, segment_of_chunks, number as i64, key_set, items];
+        tx.execute(sql!("insert_chunk"), params)?;
+    }
     tx.signal()?;
     Ok(true)
 }

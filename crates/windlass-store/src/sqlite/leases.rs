@@ -52,6 +52,7 @@ impl LeaseStore for SqliteStore {
         let worker = worker.to_owned();
         let expire = move |tx: &Transaction<'_>| {
             let segments = tx.execute(sql!("expire_segments"), [&worker])?;
+            tx.execute(sql!("expire_read_snapshots"), [&worker])?;
             Ok(segments + tx.execute(sql!("expire_chunks"), [&worker])?)
         };
         self.write(expire).await

@@ -5,7 +5,7 @@ use windlass_core::{JobId, JobStatus};
 use windlass_drivers::rusqlite::params;
 
 use super::transaction::Transaction;
-use super::{SqliteStore, advance, sql};
+use super::{SqliteStore, advance, read_snapshots, sql};
 use crate::transitions::{self, JobState};
 use crate::{JobCommand, LifecycleStore, Result, values};
 
@@ -33,6 +33,10 @@ fn run(tx: &Transaction<'_>, id: JobId, command: &JobCommand) -> Result<JobStatu
             let chunks = tx.execute(sql!("cancel_chunks"), [&id])?;
             let segments = reopened as i64 - segments as i64;
             adjust_open(tx, &mut job, segments, -(chunks as i64))?;
+        }
+        // The chunks that failed cannot be read under the snapshot of the others any more.
+        JobCommand::Retry if !job.merge_begun && read_snapshots::has_one(tx, job.id)? => {
+            read_snapshots::discard(tx, &mut job, 0)?;
         }
         JobCommand::Retry => {
             let segments = tx.execute(sql!("retry_segments"), [&id])?;

@@ -14,6 +14,7 @@ mod jobs;
 mod leases;
 mod lifecycle;
 mod parts;
+mod read_snapshots;
 mod retention;
 mod schedules;
 mod schema;
@@ -37,7 +38,7 @@ pub(crate) struct SqliteStore {
 
 impl SqliteStore {
     pub(crate) fn new(database: Sqlite) -> SqliteStore {
-        let poller = Arc::new(ChangePoller::new(database.path()));
+        let poller = Arc::new(ChangePoller::new(database.clone()));
         SqliteStore { database, poller }
     }
 }

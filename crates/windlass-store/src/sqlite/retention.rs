@@ -22,9 +22,13 @@ impl RetentionStore for SqliteStore {
         self.list_old(sql!("prunable"), jobs).await
     }
 
+    async fn remove_segments(&self, job: JobId) -> Result<()> {
+        let statements = [sql!(shared "remove_segments"), sql!(shared "remove_read_snapshot")];
+        self.run_all(job, &statements).await
+    }
+
     async fn remove_chunks(&self, job: JobId) -> Result<u64> {
-        // Segments first: a job without segments is known to be pruned.
-        self.run_all(job, &[sql!(shared "remove_segments")]).await?;
+        self.remove_segments(job).await?;
         let params = (job.to_string(), DELETE_BATCH);
         let removed = self.delete_batches(sql!(shared "remove_chunks"), params).await?;
         self.remove_parts(job).await?;
@@ -42,7 +46,7 @@ impl RetentionStore for SqliteStore {
     }
 
     async fn remove_job(&self, job: JobId) -> Result<u64> {
-        self.run_all(job, &[sql!(shared "remove_segments")]).await?;
+        self.remove_segments(job).await?;
         let params = (job.to_string(), DELETE_BATCH);
         let removed = self.delete_batches(sql!(shared "remove_chunks"), params).await?;
         let statements = [

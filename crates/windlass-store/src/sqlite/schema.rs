@@ -17,7 +17,7 @@ impl SchemaStore for SqliteStore {
     }
 }
 
-const MIGRATIONS: &[(&str, &str)] = migrations!("sqlite": "0001_initial");
+const MIGRATIONS: &[(&str, &str)] = migrations!("sqlite": "0001_initial", "0002_read_snapshots");
 
 fn apply(tx: &Transaction<'_>) -> Result<()> {
     tx.batch(sql!("create_migrations"))?;

@@ -5,13 +5,13 @@ use windlass_core::{ChunkStatus, JobId};
 use windlass_drivers::rusqlite::{Row, params};
 
 use super::transaction::Transaction;
-use super::{SqliteStore, advance, chunks, sql};
+use super::{SqliteStore, advance, chunks, read_snapshots, sql};
 use crate::fields::Fields;
 use crate::transitions::{self, JobState, PageState};
 use crate::values::{SEGMENT_LEASE, clean, millis, segment};
 use crate::{
-    Capabilities, HandBack, LeasedSegment, Page, Result, SegmentLease, SegmentRow, SegmentStore,
-    StoreError, rows,
+    Capabilities, HandBack, LeasedSegment, NewChunk, Page, Result, SegmentLease, SegmentRow,
+    SegmentStore, StoreError, rows,
 };
 
 #[async_trait]
@@ -87,18 +87,31 @@ fn write_page(tx: &Transaction<'_>, page: &Page) -> Result<()> {
         let status = page.status_of_segments().as_str();
         tx.execute(sql!("insert_segment"), params![id, number, state, range, status])?;
     }
-    let segment = page.segment_of_chunks(next);
-    for (number, chunk) in (job.chunks_total..).zip(&page.chunks) {
-        let key_set = serde_json::to_string(&chunk.key_set)?;
-        let params = params![id, segment, number, key_set, chunk.items];
-        tx.execute(sql!("insert_chunk"), params)?;
-    }
+    insert_chunks(tx, &job, page.segment_of_chunks(next), &page.chunks)?;
     update_segment(tx, page)?;
+    if let Some(new) = &page.read_snapshot {
+        read_snapshots::put(tx, page.lease.job, new)?;
+    }
     let mut job = add_to_job(tx, page)?;
     if !page.segments.is_empty() || !page.chunks.is_empty() {
         tx.signal()?;
     }
     advance::advance(tx, &mut job)
+}
+
+/// Adds chunks of a segment to a job, with the next numbers.
+pub(super) fn insert_chunks(
+    tx: &Transaction<'_>,
+    job: &JobState,
+    segment: i64,
+    chunks: &[NewChunk],
+) -> Result<()> {
+    for (number, chunk) in (job.chunks_total..).zip(chunks) {
+        let key_set = serde_json::to_string(&chunk.key_set)?;
+        let params = params![job.id.to_string(), segment, number, key_set, chunk.items];
+        tx.execute(sql!("insert_chunk"), params)?;
+    }
+    Ok(())
 }
 
 fn update_segment(tx: &Transaction<'_>, page: &Page) -> Result<()> {

@@ -5,6 +5,7 @@ use windlass_core::{ChunkStatus, JobId};
 
 use crate::{
     Capabilities, ChunkOutcome, ChunkRow, HandBack, Lease, LeasedChunk, NewPart, Progress, Result,
+    Split,
 };
 
 /// Leases, ends and hands back chunks.
@@ -38,19 +39,33 @@ pub trait ChunkStore: Send + Sync {
     /// letters or settle any. When one of the leases is lost, no chunk is ended, and the caller
     /// must complete each of them separately.
     async fn complete_together(&self, chunks: &[(Lease, Progress)]) -> Result<()>;
+    /// Completes jobs that have only their first chunk, together with that chunk, in one transaction. The chunks are of
+    /// different jobs, and none of them may have dead letters or settle any. Returns for each whether it was completed: a
+    /// store may leave out any of them, which the caller must then complete separately.
+    async fn complete_jobs(&self, chunks: &[(Lease, Progress)]) -> Result<Vec<bool>> {
+        Ok(vec![false; chunks.len()])
+    }
+    /// Ends a chunk `COMPLETED` at its cursor, and makes its remaining records new chunks of the same segment. Returns
+    /// false, and changes nothing, if the job is not `PROCESSING`: new chunks of a cancelled job would not end.
+    async fn split(&self, lease: Lease, progress: &Progress, split: &Split) -> Result<bool>;
     /// Hands a chunk back with its progress.
     async fn release(&self, lease: Lease, progress: &Progress, back: HandBack) -> Result<()>;
 
     /// Ends a chunk `COMPLETED`. In a redrive, `settled` names the keys whose dead letters become
     /// `reprocessed`, unless the item failed again.
     async fn complete(&self, lease: Lease, progress: &Progress, settled: &[String]) -> Result<()> {
-        let outcome = ChunkOutcome::Completed { settled: settled.to_vec(), part: None };
+        let outcome =
+            ChunkOutcome::Completed { settled: settled.to_vec(), part: None, more_items: 0 };
         self.end_chunk(lease, progress, outcome).await
     }
 
     /// Ends a chunk `COMPLETED` and stores its part in the same transaction.
     async fn complete_part(&self, lease: Lease, progress: &Progress, part: &NewPart) -> Result<()> {
-        let outcome = ChunkOutcome::Completed { settled: Vec::new(), part: Some(part.clone()) };
+        let outcome = ChunkOutcome::Completed {
+            settled: Vec::new(),
+            part: Some(part.clone()),
+            more_items: 0,
+        };
         self.end_chunk(lease, progress, outcome).await
     }
 

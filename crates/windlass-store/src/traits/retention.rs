@@ -14,6 +14,9 @@ pub trait RetentionStore: Send + Sync {
     async fn job_types(&self) -> Result<Vec<String>>;
     /// Lists jobs that ended for good and still have chunks.
     async fn prunable(&self, jobs: &OldJobs) -> Result<Vec<JobId>>;
+    /// Deletes the segments and the read snapshot of a job that ended for good or is closed. A job without
+    /// segments is known to be pruned, so this comes before its ledger is deleted.
+    async fn remove_segments(&self, job: JobId) -> Result<()>;
     /// Deletes the chunks, segments and parts of a job that ended for good and whose ledger was
     /// deleted, and closes the job. Returns the number of chunks.
     async fn remove_chunks(&self, job: JobId) -> Result<u64>;

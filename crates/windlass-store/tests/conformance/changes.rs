@@ -129,13 +129,32 @@ async fn a_wait_without_a_change_lasts_its_full_time(fixture: StoreFixture) {
     assert!(begun.elapsed() >= SHORT, "{:?}", begun.elapsed());
 }
 
-both!(
-    a_submit_wakes_all_subscriptions,
-    a_change_between_two_waits_is_not_missed,
-    two_subscriptions_of_one_task_are_independent,
-    the_end_of_a_job_wakes,
-    commands_of_operators_wake,
-    changes_are_counted_in_every_process,
-    open_work_is_known,
-    a_wait_without_a_change_lasts_its_full_time,
-);
+/// Another process does not learn of changes in the dialect `strict`: it polls.
+async fn only_changes_of_the_same_process_wake(fixture: StoreFixture) {
+    let other = fixture.other().await;
+    let (mut own, mut others) = (fixture.store.subscribe(), other.subscribe());
+    catch_up(&mut own).await;
+    catch_up(&mut others).await;
+    fixture.submit().await;
+    assert!(is_woken(&mut own).await);
+    let begun = Instant::now();
+    others.changed(SHORT).await;
+    assert!(begun.elapsed() >= SHORT, "{:?}", begun.elapsed());
+    assert_eq!((fixture.store.change_count(), other.change_count()), (None, None));
+}
+
+mod waking {
+    use super::*;
+
+    notified!(
+        a_submit_wakes_all_subscriptions,
+        a_change_between_two_waits_is_not_missed,
+        two_subscriptions_of_one_task_are_independent,
+        the_end_of_a_job_wakes,
+        commands_of_operators_wake,
+        changes_are_counted_in_every_process,
+    );
+    on_fixture!(strict: only_changes_of_the_same_process_wake);
+}
+
+both!(open_work_is_known, a_wait_without_a_change_lasts_its_full_time);

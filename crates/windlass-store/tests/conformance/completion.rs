@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use windlass_core::{ChunkStatus, JobStatus};
+use serde_json::json;
+use windlass_core::{ChunkStatus, JobStatus, Request};
 use windlass_store::HandBack;
 
-use crate::fixture::{StoreFixture, assert_lost, done};
+use crate::fixture::{StoreFixture, assert_lost, done, job_with};
 
 async fn a_job_completes_with_its_last_chunk(fixture: StoreFixture) {
     let job = fixture.planned(3).await;
@@ -203,11 +204,55 @@ async fn sums_of_an_ended_job_are_stored_in_its_row(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
+/// Jobs of one chunk, of which only the first has nothing else to do than to end.
+async fn jobs_of_one_chunk_complete_together_unless_more_depends_on_them(fixture: StoreFixture) {
+    let parts = json!({ "step": { "export": { "to": "file:out/", "format": "csv" } } });
+    let exports = job_with(parts, Request::new("REFRESH"));
+    let jobs = [
+        fixture.planned(1).await,
+        fixture.planned(1).await,
+        fixture.planned(2).await,
+        fixture.planned(1).await,
+        fixture.planned(1).await,
+        fixture.planned_as(exports, 1).await,
+    ];
+    let [_, followed, _, lost, paused, _] = jobs;
+    let after = Request { after: Some(vec![followed]), ..Request::new("REFRESH") };
+    fixture.store.submit(job_with(json!({}), after)).await.unwrap();
+    let mut ends = Vec::new();
+    for job in jobs {
+        ends.push((fixture.lease(job, 1).await[0].lease, done(10)));
+    }
+    ends[3].0.epoch += 1;
+    fixture.store.pause(paused, None).await.unwrap();
+    let before = fixture.job(jobs[0]).await;
+    let completed = fixture.store.complete_jobs(&ends).await.unwrap();
+    // SQLite has one writer, so that its jobs are completed one by one.
+    assert_eq!(completed, [!fixture.is_sqlite(), false, false, false, false, false]);
+    for (job, completed) in jobs.into_iter().zip(completed) {
+        let shown = fixture.job(job).await;
+        assert_eq!(shown.status == JobStatus::Completed, completed, "{shown:?}");
+        assert_eq!(shown.finished_at.is_some(), completed, "{shown:?}");
+        fixture.check(job).await;
+    }
+    ends[3].0.epoch -= 1;
+    for end in &ends[..4] {
+        if fixture.status(end.0.chunk.job).await != JobStatus::Completed {
+            fixture.store.complete_together(std::slice::from_ref(end)).await.unwrap();
+        }
+    }
+    let [plain, lost] = [fixture.job(jobs[0]).await, fixture.job(lost).await];
+    assert_eq!((plain.items, plain.chunks), (lost.items, lost.chunks), "both ways write the same");
+    assert_eq!(plain.started_at, before.started_at);
+    fixture.check(jobs[0]).await;
+}
+
 both!(
     a_job_completes_with_its_last_chunk,
     a_completion_is_repeatable,
     concurrent_last_completions_end_the_job_once,
     several_chunks_complete_in_one_transaction,
+    jobs_of_one_chunk_complete_together_unless_more_depends_on_them,
     complete_together_changes_nothing_if_one_lease_is_lost,
     a_job_with_failed_chunks_fails_and_names_them,
     a_retry_queues_only_failed_chunks,

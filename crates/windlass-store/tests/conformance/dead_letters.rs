@@ -210,9 +210,9 @@ async fn concurrent_redrives_take_each_letter_once(fixture: StoreFixture) {
     let letters: Vec<_> = (0..40).map(|number| letter(number, "bad")).collect();
     let original = dead(&fixture, &letters).await;
     let redrives = (0..6).map(|_| {
-        let url = fixture.url.clone();
+        let settings = fixture.settings.clone();
         tokio::spawn(async move {
-            let store = windlass_store::connect(&url).await.unwrap();
+            let store = windlass_store::connect_with(&settings).await.unwrap();
             let filter = DeadLetterFilter { limit: 10, ..DeadLetterFilter::default() };
             store.redrive(original, &filter, redriving(original)).await.unwrap()
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_core::problem::Code;
 use windlass_core::{Dependency, JobId, JobStatus, OnFailed, PaginationState, Request};
-use windlass_store::{HandBack, NewJob, Store, StoreError, Submitted, connect};
+use windlass_store::{HandBack, NewJob, Store, StoreError, Submitted};
 
 use crate::fixture::{StoreFixture, by, job_with, last_page, new_job, old, scan};
 
@@ -185,8 +185,8 @@ async fn a_waiting_job_accepts_commands(fixture: StoreFixture) {
 }
 
 async fn a_submit_that_races_with_the_end_of_a_parent_misses_nothing(fixture: StoreFixture) {
-    let other = connect(&fixture.url).await.unwrap();
-    for _ in 0..100 {
+    let other = fixture.other().await;
+    for _ in 0..fixture.rounds(100) {
         let parent = fixture.submit().await;
         let submitting = other.submit(after(&[parent], None));
         let (child, ()) = tokio::join!(submitting, finish(&fixture.store, parent));
@@ -263,10 +263,11 @@ async fn on_failed_of_the_dependency_decides_about_failed_parents(fixture: Store
     }
 }
 
-async fn a_thousand_pairs_of_parents_make_a_thousand_triggers(fixture: StoreFixture) {
+async fn each_pair_of_parents_makes_one_trigger(fixture: StoreFixture) {
+    let pairs = fixture.rounds(1000);
     let rules = [rule("SUMMARY", &["A", "B"], OnFailed::Block)];
     let stores = [fixture.other().await, fixture.other().await];
-    for month in 0..1000 {
+    for month in 0..pairs {
         let a = fixture.put(parent("A", &rules, json!({"month": month}))).await;
         let b = fixture.put(parent("B", &rules, json!({"month": month}))).await;
         tokio::join!(finish(&stores[0], a), finish(&stores[1], b));
@@ -274,14 +275,15 @@ async fn a_thousand_pairs_of_parents_make_a_thousand_triggers(fixture: StoreFixt
     let mut months: Vec<_> =
         fixture.triggered().await.iter().map(|request| request.params["month"].as_i64()).collect();
     months.sort();
-    assert_eq!(months, (0..1000).map(Some).collect::<Vec<_>>());
+    assert_eq!(months, (0..pairs).map(Some).collect::<Vec<_>>());
 }
 
 async fn concurrent_cascades_do_not_deadlock(fixture: StoreFixture) {
     let stores = [fixture.other().await, fixture.other().await, fixture.other().await];
     let cancel = Some(OnFailed::Cancel);
     let rules = [rule("S", &["REFRESH"], OnFailed::Run), rule("T", &["REFRESH"], OnFailed::Cancel)];
-    for round in 0..30 {
+    let rounds = fixture.rounds(30) as usize;
+    for round in 0..rounds {
         let roots = [fixture.submit().await, fixture.submit().await, fixture.submit().await];
         let mut layer = roots.to_vec();
         // Each job of a layer runs after two jobs of the layer above, so the cascades cross.
@@ -305,7 +307,7 @@ async fn concurrent_cascades_do_not_deadlock(fixture: StoreFixture) {
         }
     }
     // Nine jobs per round, two dependencies each.
-    assert_eq!(fixture.triggered().await.len(), 30 * 9 * 2);
+    assert_eq!(fixture.triggered().await.len(), rounds * 9 * 2);
 }
 
 async fn a_trigger_is_leased_once_and_retried_after_a_refusal(fixture: StoreFixture) {
@@ -369,7 +371,7 @@ both!(
     a_dependency_fires_again_only_for_new_parents,
     a_dependency_separates_values_and_claims,
     on_failed_of_the_dependency_decides_about_failed_parents,
-    a_thousand_pairs_of_parents_make_a_thousand_triggers,
+    each_pair_of_parents_makes_one_trigger,
     concurrent_cascades_do_not_deadlock,
     a_trigger_is_leased_once_and_retried_after_a_refusal,
     a_parent_with_waiting_followers_is_not_pruned,

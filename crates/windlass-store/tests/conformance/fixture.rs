@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use windlass_core::config::{self, Dialect};
 use windlass_core::{
     ChunkStatus, Counts, Cursor, Identity, Job, JobId, JobStatus, JobType, Key, KeyRange, KeySet,
     PaginationState, Request, Value,
@@ -11,15 +12,19 @@ use windlass_core::{
 use windlass_drivers::rusqlite::Connection;
 use windlass_store::{
     Capabilities, ChunkRow, LeasedChunk, LeasedSegment, NewChunk, NewJob, NewSegment, OldJobs,
-    Page, Progress, Result, SegmentLease, Store, StoreError, connect,
+    Page, Progress, Result, SegmentLease, Store, StoreError, connect_with,
 };
 use windlass_testkit::{Database, PostgresServer};
+
+use crate::statement_log::StatementLog;
 
 /// A migrated store of one test, on either backend.
 pub(crate) struct StoreFixture {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) url: String,
+    pub(crate) settings: config::Store,
     place: Place,
+    /// What the stores of a strict fixture have sent. It is checked when the fixture is dropped.
+    pub(crate) log: Option<StatementLog>,
 }
 
 enum Place {
@@ -48,33 +53,58 @@ impl StoreFixture {
         fixture
     }
 
+    /// In PostgreSQL, in the dialect `strict`.
+    pub(crate) async fn strict() -> StoreFixture {
+        let fixture = StoreFixture::strict_unmigrated().await;
+        fixture.store.migrate().await.unwrap();
+        fixture
+    }
+
     pub(crate) async fn sqlite_unmigrated() -> StoreFixture {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
-        StoreFixture { store: connect(&url).await.unwrap(), url, place: Place::Sqlite(folder) }
+        StoreFixture::open(config::Store::new(url), Place::Sqlite(folder)).await
     }
 
     pub(crate) async fn postgres_unmigrated() -> StoreFixture {
         let database = PostgresServer::shared().database().await;
-        let url = database.url().to_owned();
-        StoreFixture { store: connect(&url).await.unwrap(), url, place: Place::Postgres(database) }
+        StoreFixture::open(config::Store::new(database.url()), Place::Postgres(database)).await
+    }
+
+    pub(crate) async fn strict_unmigrated() -> StoreFixture {
+        let (database, log) = StatementLog::of_new_database().await;
+        let mut settings = config::Store::new(database.url());
+        settings.dialect = Dialect::Strict;
+        let fixture = StoreFixture::open(settings, Place::Postgres(database)).await;
+        StoreFixture { log: Some(log), ..fixture }
     }
 
     /// A migrated store in a database that the test has created.
     pub(crate) async fn postgres_on(database: Database) -> StoreFixture {
-        let url = database.url().to_owned();
-        let store = connect(&url).await.unwrap();
-        store.migrate().await.unwrap();
-        StoreFixture { store, url, place: Place::Postgres(database) }
+        let settings = config::Store::new(database.url());
+        let fixture = StoreFixture::open(settings, Place::Postgres(database)).await;
+        fixture.store.migrate().await.unwrap();
+        fixture
+    }
+
+    async fn open(settings: config::Store, place: Place) -> StoreFixture {
+        let store = connect_with(&settings).await.unwrap();
+        StoreFixture { store, settings, place, log: None }
     }
 
     pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self.place, Place::Sqlite(_))
     }
 
+    /// How often a race is repeated. Fewer in the dialect `strict`, where each round takes longer and its conflicts are
+    /// found at once.
+    pub(crate) fn rounds(&self, usual: i64) -> i64 {
+        if self.settings.dialect == Dialect::Strict { usual / 10 } else { usual }
+    }
+
     /// A second handle on the same store, like that of another process.
     pub(crate) async fn other(&self) -> Arc<dyn Store> {
-        connect(&self.url).await.unwrap()
+        connect_with(&self.settings).await.unwrap()
     }
 
     /// Reads a number that the trait does not provide.
@@ -232,7 +262,8 @@ pub(crate) fn new_job() -> NewJob {
 pub(crate) fn job_with(more: serde_json::Value, request: Request) -> NewJob {
     let id = JobId::now_v7();
     let identity = Identity { name: "clerk".to_owned(), ..Identity::default() };
-    NewJob { id, definition: definition(more), request, identity, root: id, rules: Vec::new() }
+    let definition = definition(more);
+    NewJob { id, definition, request, identity, root: id, rules: Vec::new(), plan: None }
 }
 
 /// A job whose leases expire during the test.
@@ -265,7 +296,9 @@ pub(crate) fn page(
     to: PaginationState,
     chunks: Vec<NewChunk>,
 ) -> Page {
-    Page { lease, from, to, last: false, segments: Vec::new(), chunks, planned: false }
+    let segments = Vec::new();
+    let read_snapshot = None;
+    Page { lease, from, to, last: false, segments, chunks, planned: false, read_snapshot }
 }
 
 pub(crate) fn last_page(

@@ -91,9 +91,9 @@ async fn no_chunk_is_leased_twice(fixture: StoreFixture) {
     const CHUNKS: usize = 200;
     let job = fixture.planned(CHUNKS).await;
     let workers = (0..8).map(|n: u32| {
-        let url = fixture.url.clone();
+        let settings = fixture.settings.clone();
         tokio::spawn(async move {
-            let store = windlass_store::connect(&url).await.unwrap();
+            let store = windlass_store::connect_with(&settings).await.unwrap();
             let mut mine = Vec::new();
             loop {
                 let leased = store.lease_chunks(&by(), 1 + n % 4).await.unwrap();

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use windlass_core::{ChunkStatus, JobStatus, PaginationState, Phase};
-use windlass_store::{HandBack, Page, SegmentLease};
+use windlass_store::{CompletePlan, HandBack, NewJob, Page, SegmentLease, Submitted};
 
 use crate::fixture::{
-    LIMIT, StoreFixture, assert_lost, by, cut, last_page, new_segments, page, scan,
+    LIMIT, StoreFixture, assert_lost, by, cut, last_page, new_job, new_segments, page, scan,
 };
 
 async fn a_plan_creates_segments_and_segments_create_chunks(fixture: StoreFixture) {
@@ -54,6 +54,34 @@ async fn a_plan_may_add_its_one_segment_with_all_its_chunks(fixture: StoreFixtur
     let shown = fixture.job(job).await;
     assert_eq!((shown.phase, shown.chunks.total), (Some(Phase::Working), 2));
     fixture.check(job).await;
+}
+
+async fn a_job_may_be_submitted_with_its_plan(fixture: StoreFixture) {
+    for segments in [0, 1] {
+        let plan =
+            CompletePlan { state: scan(0), segments: new_segments(segments), chunks: cut(2) };
+        let job = NewJob { plan: Some(plan), ..new_job() };
+        for _ in 0..2 {
+            assert_eq!(fixture.store.submit(job.clone()).await.unwrap(), Submitted::New(job.id));
+        }
+        let job = job.id;
+        let listed = fixture.store.segments(job).await.unwrap();
+        assert_eq!(listed.len() as u64, segments + 1);
+        assert!(listed.iter().all(|row| row.status == ChunkStatus::Completed), "{listed:?}");
+        let chunks = fixture.chunks(job).await;
+        let expected = segments as i32;
+        assert!(chunks.iter().all(|chunk| chunk.segment == expected), "{chunks:?}");
+        assert_eq!(fixture.status(job).await, JobStatus::Queued);
+        assert!(fixture.store.lease_segments(&by(), 10).await.unwrap().is_empty());
+        fixture.check(job).await;
+        for chunk in fixture.lease(job, 10).await {
+            assert_eq!(fixture.status(job).await, JobStatus::Processing);
+            fixture.complete(&chunk).await.unwrap();
+            fixture.check(job).await;
+        }
+        let shown = fixture.job(job).await;
+        assert_eq!((shown.status, shown.items.total), (JobStatus::Completed, 20));
+    }
 }
 
 async fn a_page_commits_all_or_nothing(fixture: StoreFixture) {
@@ -223,6 +251,7 @@ async fn a_large_page_is_numbered_in_order(fixture: StoreFixture) {
 
 both!(
     a_plan_may_add_its_one_segment_with_all_its_chunks,
+    a_job_may_be_submitted_with_its_plan,
     a_plan_creates_segments_and_segments_create_chunks,
     a_page_commits_all_or_nothing,
     a_repeated_page_is_committed_once,

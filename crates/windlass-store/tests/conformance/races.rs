@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_core::{JobId, JobStatus};
-use windlass_store::{HandBack, Result, Store, StoreError, connect};
+use windlass_core::{JobId, JobStatus, config};
+use windlass_store::{HandBack, Result, Store, StoreError, connect_with};
 use windlass_testkit::eventually;
 
 use crate::fixture::{LIMIT, StoreFixture, by, done, new_job, with_short_lease};
@@ -16,8 +16,8 @@ fn allow_lost(result: Result<()>) {
 }
 
 /// Leases and ends chunks until it is notified. It hands back every third chunk.
-async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
-    let store = connect(&url).await.unwrap();
+async fn work(settings: config::Store, stop: Arc<tokio::sync::Notify>) {
+    let store = connect_with(&settings).await.unwrap();
     let working = async {
         for turn in 0.. {
             for chunk in store.lease_chunks(&by(), 3).await.unwrap() {
@@ -38,8 +38,8 @@ async fn work(url: String, stop: Arc<tokio::sync::Notify>) {
 /// Runs workers beside another future, and stops them afterwards.
 async fn beside_workers(fixture: &StoreFixture, count: usize, other: impl Future<Output = ()>) {
     let stop = Arc::new(tokio::sync::Notify::new());
-    let workers: Vec<_> =
-        (0..count).map(|_| tokio::spawn(work(fixture.url.clone(), stop.clone()))).collect();
+    let spawn = |_| tokio::spawn(work(fixture.settings.clone(), stop.clone()));
+    let workers: Vec<_> = (0..count).map(spawn).collect();
     other.await;
     for worker in workers {
         while !worker.is_finished() {
@@ -176,7 +176,7 @@ async fn segments_are_planned_concurrently(fixture: StoreFixture) {
 }
 
 async fn a_pause_races_with_the_last_completion(fixture: StoreFixture) {
-    for _ in 0..40 {
+    for _ in 0..fixture.rounds(40) {
         let job = fixture.planned(1).await;
         let chunk = fixture.lease(job, 1).await.remove(0);
         let store = fixture.store.clone();
