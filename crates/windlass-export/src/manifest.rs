@@ -100,10 +100,8 @@ impl Manifest {
         mut parts: Vec<ManifestPart>,
     ) -> Result<Manifest> {
         parts.sort_by_key(|part| (part.chunk, part.epoch));
-        if let Some(twice) = parts.windows(2).find(|two| two[0].chunk == two[1].chunk) {
-            let (one, other) = (&twice[0].name, &twice[1].name);
-            return Err(Error::Invalid(format!("`{one}` and `{other}` belong to the same chunk")));
-        }
+        check_parts(&parts).map_err(Error::Invalid)?;
+        let totals = totals(&parts).map_err(Error::Invalid)?;
         let columns = schema.fields().iter().map(|field| ManifestColumn {
             name: field.name().clone(),
             kind: type_name(field),
@@ -116,7 +114,7 @@ impl Manifest {
             format: output.format(),
             compression: output.compression(),
             schema: columns.collect(),
-            totals: totals(&parts),
+            totals,
             parts,
         })
     }
@@ -150,14 +148,34 @@ impl Manifest {
                 "its version is {version}; the supported version is {VERSION}"
             )));
         }
-        if manifest.totals != totals(&manifest.parts) {
+        check_parts(&manifest.parts).map_err(failed)?;
+        if manifest.totals != totals(&manifest.parts).map_err(failed)? {
             return Err(failed("its totals do not match its parts".into()));
         }
         Ok(Some(manifest))
     }
 }
 
-fn totals(parts: &[ManifestPart]) -> Totals {
+/// Refuses parts that are not in the order of their chunks, two parts of one chunk, since its rows would count twice, and
+/// names that are not those of objects in the destination.
+fn check_parts(parts: &[ManifestPart]) -> std::result::Result<(), String> {
+    if let Some(two) = parts.windows(2).find(|two| two[0].chunk >= two[1].chunk) {
+        let (one, other) = (&two[0].name, &two[1].name);
+        return Err(match two[0].chunk == two[1].chunk {
+            true => format!("`{one}` and `{other}` belong to the same chunk"),
+            false => format!("`{one}` and `{other}` are not in the order of their chunks"),
+        });
+    }
+    let is_plain = |name: &str| {
+        !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
+    };
+    match parts.iter().find(|part| !is_plain(&part.name)) {
+        Some(part) => Err(format!("`{}` is not the name of a part", part.name.escape_debug())),
+        None => Ok(()),
+    }
+}
+
+fn totals(parts: &[ManifestPart]) -> std::result::Result<Totals, String> {
     let mut hash = Context::new(&SHA256);
     let mut contents: Vec<&str> = parts.iter().map(|part| part.content_hash.as_str()).collect();
     contents.sort_unstable();
@@ -165,10 +183,14 @@ fn totals(parts: &[ManifestPart]) -> Totals {
         hash.update(content.as_bytes());
         hash.update(b"\n");
     }
-    Totals {
+    let sum = |what: &str, of: fn(&ManifestPart) -> u64| {
+        let sum = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(of(part)));
+        sum.ok_or_else(|| format!("its parts have more than {} {what}", u64::MAX))
+    };
+    Ok(Totals {
         parts: parts.len() as u64,
-        rows: parts.iter().map(|part| part.rows).sum(),
-        bytes: parts.iter().map(|part| part.bytes).sum(),
+        rows: sum("rows", |part| part.rows)?,
+        bytes: sum("bytes", |part| part.bytes)?,
         content_hash: hex::encode(hash.finish()),
-    }
+    })
 }

@@ -4,6 +4,7 @@
 
 mod common;
 mod crash;
+mod damaged_manifest;
 mod deterministic;
 mod folder;
 mod full_disk;
