@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     replicas: BTreeMap<String, Arc<Replicas>>,
     pub(crate) steps: Steps,
     pub(crate) jobs: Mutex<HashMap<JobId, Arc<crate::job_context::JobContext>>>,
+    /// The contexts of jobs that are read under a snapshot.
+    pub(crate) reading: Mutex<HashMap<JobId, Arc<crate::job_context::JobContext>>>,
     pub(crate) schema_cache: crate::plan::schema_cache::SchemaCache,
     pub(crate) controls: Arc<Controls>,
     throttles: BTreeMap<String, Arc<Throttle>>,
@@ -359,6 +361,7 @@ impl Builder {
             replicas,
             steps: self.steps,
             jobs: Mutex::default(),
+            reading: Mutex::default(),
             progress: Default::default(),
             schema_cache: crate::plan::schema_cache::SchemaCache::default(),
             controls: Arc::default(),
@@ -374,7 +377,7 @@ impl Builder {
 /// Opens the store and migrates its schema.
 async fn open_store(settings: &config::Store) -> Result<Arc<dyn Store>> {
     let opened = async {
-        let store = windlass_store::connect_with(&settings.url, settings.max_connections).await?;
+        let store = windlass_store::connect_with(settings).await?;
         store.migrate().await?;
         Ok(store)
     };

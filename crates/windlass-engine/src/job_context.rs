@@ -21,6 +21,7 @@ use windlass_core::{Column, JobId, JobType, Problem, Request, Secret, StepKind, 
 use windlass_store::JobSnapshot;
 
 /// A job with everything resolved: its scope, its databases, its step.
+#[derive(Clone)]
 pub(crate) struct JobContext {
     pub(crate) snapshot: JobSnapshot,
     pub(crate) scope: Scope,
@@ -44,9 +45,20 @@ pub(crate) struct JobContext {
     pub(crate) availability: Arc<Availability>,
     /// The size of commits, for `chunk.commit = "auto"`.
     pub(crate) pace: Option<Arc<CommitPace>>,
-    resolved_at: Instant,
+    /// The read snapshot that it is read under.
+    pub(crate) reading: Option<Reading>,
+    pub(crate) resolved_at: Instant,
     /// The approximate memory of the items of its request, in bytes.
     bytes: usize,
+}
+
+/// Which read snapshot of a job it is read under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// The number of the snapshot.
+    pub(crate) number: i64,
+    /// Whether a replica has it.
+    pub(crate) on_replica: bool,
 }
 
 /// `None` when the step is a statement.
@@ -215,6 +227,7 @@ impl Engine {
             throttle,
             availability,
             pace,
+            reading: None,
             resolved_at,
             bytes,
         })

@@ -75,9 +75,10 @@ pub use windlass_connectors::{Emitted, EmittedCursor, Relayed, Waiting, outbox};
 pub use windlass_core::config::Connection;
 pub use windlass_core::{
     Budget, Change, ChunkCounts, ChunkOptions, ChunkStatus, Claims, Config, Counts,
-    DeadLetterStatus, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError, Job, JobId,
-    JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnBadRow, OnConflict, OnExceeded, Outcome,
-    Problem, Record, Report, Request, Retention, RetryPolicy, S3Copy, Schedule, Secret, Value,
+    DeadLetterStatus, Durability, Export, Failures, Guard, Identity, Insert, ItemCounts, ItemError,
+    Job, JobId, JobStatus, JobType, JobTypeBuilder, Json, Key, Load, OnBadRow, OnConflict,
+    OnExceeded, Outcome, Problem, Record, Report, Request, Retention, RetryPolicy, S3Copy,
+    Schedule, Secret, Value,
 };
 pub use windlass_engine::{
     AfterRestore, Audit, Builder, Checked, Drift, DryRun, Engine, EngineError, Handle, ItemContext,

@@ -14,12 +14,13 @@ use crate::job_context::JobContext;
 use crate::operate::after_restore;
 use crate::operate::availability::is_connection_error;
 use crate::shutdown::Shutdown;
-use std::collections::{BTreeMap, HashMap};
+use futures::StreamExt as _;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use windlass_connectors::{Fence, Ledger};
-use windlass_core::{Backoff, ErrorKind, JobId, RetryPolicy};
+use windlass_core::{Backoff, Cursor, ErrorKind, JobId, RetryPolicy};
 use windlass_drivers::ErrorClass;
 use windlass_store::{Capabilities, Lease, LeaseStatus, LeasedChunk, Progress, Subscription};
 
@@ -65,10 +66,23 @@ const SHORTEST_POLL: Duration = Duration::from_millis(40);
 const LONGEST_POLL: Duration = Duration::from_secs(1);
 /// The wait before a confirmation that failed is repeated.
 const CONFIRM_RETRY: Duration = Duration::from_millis(100);
+/// How long a chunk is released whose read snapshot is gone.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(1);
 /// The lease of a chunk whose job type cannot be read.
 const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 
+/// How many contexts are resolved at the same time.
+const CONTEXTS_AT_ONCE: usize = 8;
+
 type Leased = (ChunkLease, LeasedChunk, Arc<JobContext>);
+
+/// A job, and the number of the snapshot that a chunk of it is read under.
+type ContextKey = (JobId, Option<i64>);
+type MaybeContext = crate::Result<Option<Arc<JobContext>>>;
+
+fn context_key(chunk: &LeasedChunk) -> ContextKey {
+    (chunk.lease.chunk.job, chunk.key_set.snapshot)
+}
 
 impl Acquirer<'_> {
     /// Waits for chunks and acquires them. Returns none if the worker shuts down, or if `above` is
@@ -114,16 +128,15 @@ impl Acquirer<'_> {
     /// Fences leased chunks, all chunks of one database in one statement, and confirms them.
     async fn open(&self, leased: Vec<LeasedChunk>) -> Vec<ChunkRunner> {
         let mut by_target: BTreeMap<(String, bool), Vec<Leased>> = BTreeMap::new();
-        // An unavailable database is asked once, not once per chunk.
-        let mut failed: HashMap<JobId, EngineError> = HashMap::new();
+        let contexts = self.contexts_of(&leased).await;
         for chunk in leased {
-            let id = chunk.lease.chunk.job;
-            let context = match failed.get(&id) {
-                Some(error) => Err(error.clone()),
-                None => self.engine.context(id).await,
-            };
-            match context {
-                Ok(job) => {
+            match contexts[&context_key(&chunk)].clone() {
+                // The job is planned again when its snapshot counts as lost; then the chunk is gone.
+                Ok(None) => {
+                    let lease = self.keep(chunk.lease, DEFAULT_LEASE);
+                    log_unrecorded(lease.release(None, false, SNAPSHOT_WAIT).await);
+                }
+                Ok(Some(job)) => {
                     let lease = self.keep(chunk.lease, job.definition().chunk.lease);
                     let connection = job.definition().source.connection.clone();
                     // Jobs that only read have no ledger there.
@@ -132,7 +145,6 @@ impl Acquirer<'_> {
                 }
                 Err(error) => {
                     let lease = self.keep(chunk.lease, DEFAULT_LEASE);
-                    failed.insert(id, error.clone());
                     self.reject(lease, &chunk, error).await;
                 }
             }
@@ -142,6 +154,23 @@ impl Acquirer<'_> {
             opened.extend(self.fence(&connection, group).await);
         }
         self.confirm(opened).await
+    }
+
+    /// The contexts of chunks, each resolved once and some at the same time. A context is `None` if the read snapshot
+    /// that its chunks are read under is gone.
+    async fn contexts_of(&self, leased: &[LeasedChunk]) -> HashMap<ContextKey, MaybeContext> {
+        let keys: HashSet<ContextKey> = leased.iter().map(context_key).collect();
+        let resolve = async |(id, snapshot): ContextKey| {
+            let context = match snapshot {
+                Some(number) => self.engine.context_under(id, number).await,
+                None => self.engine.context(id).await.map(Some),
+            };
+            ((id, snapshot), context)
+        };
+        futures::stream::iter(keys.into_iter().map(resolve))
+            .buffer_unordered(CONTEXTS_AT_ONCE)
+            .collect()
+            .await
     }
 
     /// Fences chunks of one target.
@@ -155,7 +184,10 @@ impl Acquirer<'_> {
             Ok(ledgers) => {
                 for ((lease, chunk, job), ledger) in group.into_iter().zip(ledgers) {
                     match ledger {
-                        Some(ledger) => fenced.push(ChunkRunner::new(job, lease, chunk, ledger)),
+                        Some(ledger) => {
+                            let chunk = ChunkRunner::new(job, lease, chunk, ledger);
+                            fenced.extend(self.check_resumed(connection, chunk).await);
+                        }
                         // The row has a higher epoch: another worker leased the chunk since, or
                         // the store was restored from a backup.
                         None => {
@@ -174,6 +206,26 @@ impl Acquirer<'_> {
             }
         }
         fenced
+    }
+
+    /// Releases a chunk that is resumed in the middle of its range, if the ledger has rows of chunks that the store does
+    /// not know: they may be its rest, split off after the backup that the store was restored from.
+    async fn check_resumed(&self, connection: &str, chunk: ChunkRunner) -> Option<ChunkRunner> {
+        if !matches!(chunk.ledger.cursor.position(), Cursor::Key(_)) {
+            return Some(chunk);
+        }
+        match after_restore::unknown_chunk(self.engine, connection, chunk.lease().chunk.job).await {
+            Ok(None) => return Some(chunk),
+            Ok(Some(unknown)) => {
+                after_restore::handle_unknown_chunk(self.engine, chunk.lease, unknown).await;
+            }
+            Err(error) => {
+                chunk.job.availability.failed(&error);
+                let retry = chunk.job.definition().retry.clone();
+                self.release(chunk.lease, &chunk.leased, &retry, &error).await;
+            }
+        }
+        None
     }
 
     async fn confirm(&self, opened: Vec<ChunkRunner>) -> Vec<ChunkRunner> {

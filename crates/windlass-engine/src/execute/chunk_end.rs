@@ -13,7 +13,7 @@ use windlass_connectors::{
 };
 use windlass_core::{ErrorKind, Keys};
 use windlass_drivers::ErrorClass;
-use windlass_store::{NewDeadLetter, StoreError};
+use windlass_store::{NewDeadLetter, Split, StoreError};
 
 /// Dead letters that are copied to the store in one call.
 const DEAD_LETTERS_PER_COPY: u32 = 100;
@@ -22,8 +22,11 @@ const SATURATED_WAIT: Duration = Duration::from_secs(1);
 
 impl ChunkRunner {
     /// Copies dead letters to the store and completes the chunk.
-    pub(super) async fn complete(self) -> LeaseOutcome {
+    pub(super) async fn complete(mut self) -> LeaseOutcome {
         let chunk = self.lease().chunk;
+        if let Err(stop) = self.flush().await {
+            return self.end(stop).await;
+        }
         match self.copy_dead_letters().await {
             Ok(()) => {}
             Err(error) if error.is_lease_lost() => return LeaseOutcome::LeaseLost,
@@ -31,6 +34,9 @@ impl ChunkRunner {
                 tracing::error!(%chunk, %error, "failed to copy dead letters to the store; they stay in the ledger and the chunk is not completed");
                 return self.end(StopReason::Failed(error)).await;
             }
+        }
+        if let Some(split) = self.split.take() {
+            return self.end_split(&split).await;
         }
         // A redrive settles the dead letters of the keys it was given.
         let settled: Vec<String> = match &self.leased.key_set.keys {
@@ -40,7 +46,12 @@ impl ChunkRunner {
             _ => Vec::new(),
         };
         let summary = self.summary();
-        match self.lease.complete(&settled, self.part.as_ref()).await {
+        // Planning by blocks estimates the number of records.
+        let more_items = match self.leased.key_set.blocks {
+            Some(_) => self.ledger.counts.read - self.leased.items,
+            None => 0,
+        };
+        match self.lease.complete(&settled, self.part.as_ref(), more_items).await {
             Ok(()) => {
                 summary.log();
                 LeaseOutcome::Completed
@@ -53,6 +64,24 @@ impl ChunkRunner {
             }
             Err(error) => {
                 tracing::warn!(%chunk, %error, "failed to complete a committed chunk in the store; the next leaseholder completes it");
+                LeaseOutcome::LeaseLost
+            }
+        }
+    }
+
+    /// Completes the chunk at its cursor and adds the rest as new chunks.
+    async fn end_split(self, split: &Split) -> LeaseOutcome {
+        let (chunk, summary) = (self.lease().chunk, self.summary());
+        match self.lease.split(split).await {
+            Ok(true) => {
+                let chunks = split.rest.len();
+                tracing::info!(%chunk, chunks, "chunk split, because slots were free: its rest became new chunks");
+                summary.log();
+                LeaseOutcome::Completed
+            }
+            Ok(false) => LeaseOutcome::HandedBack,
+            Err(error) => {
+                log_unrecorded(Err(error));
                 LeaseOutcome::LeaseLost
             }
         }
@@ -147,18 +176,21 @@ impl ChunkRunner {
             StopReason::Failed(EngineError::Step(StepError::Fatal(reason))) => {
                 self.pause_job(&reason).await
             }
+            StopReason::Failed(error) if self.is_snapshot_lost(&error) => {
+                self.end_unread(error).await
+            }
             StopReason::Failed(error) => self.fail(error).await,
         }
     }
 
     /// Releases the chunk without counting a failed attempt.
-    async fn release(self, error: Option<&str>, wait: Duration) -> LeaseOutcome {
+    pub(super) async fn release(self, error: Option<&str>, wait: Duration) -> LeaseOutcome {
         log_unrecorded(self.lease.release(error, false, wait).await);
         LeaseOutcome::HandedBack
     }
 
     /// Releases a failed chunk for another attempt, or ends it `FAILED` if none is left.
-    async fn fail(mut self, error: EngineError) -> LeaseOutcome {
+    pub(super) async fn fail(mut self, error: EngineError) -> LeaseOutcome {
         let chunk = self.lease().chunk;
         // An outage is logged once for the connection, not for each of its chunks.
         if !self.job.availability.failed(&error) {
@@ -181,6 +213,9 @@ impl ChunkRunner {
             Ok(settled) => settled,
             Err(stop) => return self.fail_later(stop, &message).await,
         };
+        if let Err(stop) = self.flush().await {
+            return self.fail_later(stop, &message).await;
+        }
         if let Err(error) = self.copy_dead_letters().await {
             tracing::warn!(%chunk, %error, "failed to copy dead letters; they stay in the ledger until the chunk is retried");
         }
@@ -219,6 +254,11 @@ impl ChunkRunner {
     /// Ends a chunk of a cancelled job. The chunk must be fenced.
     pub(crate) async fn cancel(mut self) -> crate::Result<()> {
         self.unmark().await;
+        match self.flush().await {
+            Ok(()) => {}
+            Err(StopReason::Failed(error)) => return Err(error),
+            Err(_) => return Err(ConnectorError::LeaseLost.into()),
+        }
         let settled = match self.job.is_redrive() {
             true => {
                 settlement::settled_keys(self.job.target.as_ref(), &self.leased, &self.ledger)

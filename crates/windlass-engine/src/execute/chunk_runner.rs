@@ -8,7 +8,10 @@
 use crate::EngineError;
 use crate::execute::heartbeat::LeaseState;
 use crate::execute::lease::ChunkLease;
+use crate::execute::read_ahead::ReadAhead;
+use crate::execute::slot::Slot;
 pub(crate) use crate::execute::stop_reason::{LeaseOutcome, StopReason, ThrottleCause};
+use crate::execute::straggler::ChunkSpeed;
 use crate::execute::{poison, set_based, throttle, unwritten};
 use crate::job_context::JobContext;
 use crate::merge::map_export;
@@ -19,7 +22,7 @@ use std::time::{Duration, Instant};
 use windlass_connectors::{Commit, ConnectorError, Ledger};
 use windlass_core::{Counts, Key, KeySet, Keys};
 use windlass_drivers::ErrorClass;
-use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress};
+use windlass_store::{Lease, LeaseStatus, LeasedChunk, NewDeadLetter, NewPart, Progress, Split};
 
 /// A chunk in progress: its lease, and its ledger row as of the last commit.
 pub(crate) struct ChunkRunner {
@@ -32,6 +35,10 @@ pub(crate) struct ChunkRunner {
     /// The commits and the counts in the ledger when it was acquired.
     acquired_commits: i64,
     acquired_counts: Counts,
+    /// Its place in a slot, once it was given one.
+    pub(super) slot: Option<Slot>,
+    /// Its first batch, read while it waited for a slot.
+    pub(super) ahead: Option<ReadAhead>,
     /// When it was first in a slot.
     first_slot: Option<Instant>,
     /// Whether this lease has resumed suspect items and marked rows.
@@ -47,6 +54,10 @@ pub(crate) struct ChunkRunner {
     rows_marked: Option<i64>,
     /// The part that a `map` or `export` chunk produced.
     pub(crate) part: Option<NewPart>,
+    /// How fast it is.
+    pub(super) speed: ChunkSpeed,
+    /// The new chunks of its remaining records, if it ends at its cursor.
+    pub(super) split: Option<Split>,
     /// Why the last dead letter could not be written.
     pub(crate) unwritten_error: Option<String>,
     /// The records that an export could not represent. It has no ledger that would keep them.
@@ -58,8 +69,8 @@ const MAX_RECOVERIES: u32 = 3;
 
 /// A chunk whose work is over: everything is committed, or something stopped it.
 pub(crate) struct ChunkResult {
-    chunk: ChunkRunner,
-    stop: Option<StopReason>,
+    pub(super) chunk: ChunkRunner,
+    pub(super) stop: Option<StopReason>,
 }
 
 /// Works a chunk until it is committed or something stops it.
@@ -112,7 +123,8 @@ impl ChunkResult {
     pub(crate) fn is_simple(&self) -> bool {
         let chunk = &self.chunk;
         let nothing_to_copy = chunk.ledger.counts.dead == 0 && chunk.part.is_none();
-        self.stop.is_none() && nothing_to_copy && !chunk.job.is_redrive()
+        let is_whole = chunk.split.is_none();
+        self.stop.is_none() && nothing_to_copy && is_whole && !chunk.job.is_redrive()
     }
 
     pub(crate) fn job(&self) -> windlass_core::JobId {
@@ -130,28 +142,6 @@ impl ChunkResult {
     /// The chunk of a result that is not recorded, because the chunk continues.
     pub(crate) fn into_chunk(self) -> ChunkRunner {
         self.chunk
-    }
-
-    /// Completes simple chunks of one job in one transaction, or one by one if that fails.
-    pub(crate) async fn complete_all(results: Vec<ChunkResult>) -> Vec<LeaseOutcome> {
-        let chunk =
-            |result: &ChunkResult| (result.chunk.lease(), result.chunk.lease_state().progress());
-        let chunks: Vec<(Lease, Progress)> = results.iter().map(chunk).collect();
-        // Stop renewing first: a heartbeat locks the same rows in another order.
-        results.iter().for_each(|result| result.chunk.lease.stop_renewing());
-        if let Some(first) = results.first()
-            && let Ok(()) = first.chunk.lease.store().complete_together(&chunks).await
-        {
-            results.iter().for_each(|result| result.chunk.summary().log());
-            let lease = &first.chunk.lease;
-            job_log::log_end_by_chunk(lease.store().as_ref(), lease.heartbeat(), first.job()).await;
-            return vec![LeaseOutcome::Completed; results.len()];
-        }
-        let mut outcomes = Vec::with_capacity(results.len());
-        for result in results {
-            outcomes.push(result.end().await);
-        }
-        outcomes
     }
 
     /// Records the end of the lease in the store. If items died, the failure budget may be
@@ -187,12 +177,16 @@ impl ChunkRunner {
             acquired: Instant::now(),
             acquired_commits: ledger.commits,
             acquired_counts: ledger.counts,
+            slot: None,
+            ahead: None,
             first_slot: None,
             started: false,
             may_start_batch: false,
             marked: false,
             rows_marked: None,
             part: None,
+            speed: ChunkSpeed::new(),
+            split: None,
             unwritten_error: None,
             dead_letters: Vec::new(),
             job,
@@ -221,7 +215,7 @@ impl ChunkRunner {
         *self.first_slot.get_or_insert_with(Instant::now)
     }
 
-    fn made_progress(&self) -> bool {
+    pub(super) fn made_progress(&self) -> bool {
         self.ledger.commits > self.acquired_commits
     }
 
@@ -233,6 +227,7 @@ impl ChunkRunner {
     async fn run_batches(&mut self, shutdown: &Shutdown) -> Result<(), StopReason> {
         let mut recoveries = 0;
         loop {
+            self.enter_slot_to_work().await;
             match self.lease_state().status() {
                 LeaseStatus::Lost => return Err(StopReason::LeaseLost),
                 LeaseStatus::HandBack => return Err(StopReason::HandBack),
@@ -273,6 +268,9 @@ impl ChunkRunner {
             }
             if self.ledger.commits > commits {
                 recoveries = 0;
+                if self.split_if_slow().await {
+                    return Ok(());
+                }
             }
         }
     }
@@ -350,8 +348,9 @@ impl ChunkRunner {
             Some(_) => self.run_batch(remaining).await?,
         }
         self.job.throttle.record_batch(started.elapsed());
+        let items = u32::try_from(self.ledger.counts.read - read).unwrap_or_default();
+        self.speed.record(items, started.elapsed());
         if let Some(pace) = &self.job.pace {
-            let items = u32::try_from(self.ledger.counts.read - read).unwrap_or_default();
             pace.record(items, started.elapsed());
             // Unless bad rows or wide records made the batch smaller.
             if self.batch_size == size && self.job.step.is_some() {
@@ -369,7 +368,7 @@ impl ChunkRunner {
 
     /// A key set of exactly these keys, within the filter value of the chunk.
     pub(crate) fn of_keys(&self, keys: Vec<windlass_core::Key>) -> KeySet {
-        KeySet { within: self.leased.key_set.within.clone(), keys: Keys::List(keys) }
+        KeySet::new(self.leased.key_set.within.clone(), Keys::List(keys))
     }
 
     /// Commits a batch and keeps the ledger row as it is afterwards.
@@ -397,11 +396,19 @@ impl ChunkRunner {
         exceptions.filter(|key| !keys.contains(key)).cloned().collect()
     }
 
-    /// Reads the ledger row again, which this lease has fenced.
+    /// Reads the ledger row again, which this lease has fenced. If the database has lost commits in a crash, the lease
+    /// ends: a commit that is still in flight would match the row again after as many others.
     pub(crate) async fn fence_again(&mut self) -> Result<(), StopReason> {
         let ledger = self.job.target.fence_again(&self.ledger).await?;
-        self.ledger = ledger.ok_or(StopReason::LeaseLost)?;
+        let ledger = ledger.ok_or(StopReason::LeaseLost)?;
+        let lost = ledger.commits < self.ledger.commits;
+        self.ledger = ledger;
         self.record_progress();
+        if lost {
+            let chunk = self.lease().chunk;
+            tracing::warn!(%chunk, "the database lost commits of the chunk in a crash; they are done again");
+            return Err(StopReason::HandBack);
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windlass_core::Backoff;
 use windlass_drivers::ErrorClass;
 use windlass_store::{
-    ChunkOutcome, HandBack, Lease, LeaseStatus, NewPart, Result, Store, StoreError,
+    ChunkOutcome, HandBack, Lease, LeaseStatus, NewPart, Result, Split, Store, StoreError,
 };
 
 /// A chunk that this process may work. If the handle is dropped, the lease expires and another
@@ -52,11 +52,32 @@ impl ChunkLease {
     }
 
     /// Ends the chunk `COMPLETED` and stores its part. In a redrive, `settled` names the keys whose dead
-    /// letters become `reprocessed`, unless the item failed again.
-    pub(crate) async fn complete(self, settled: &[String], part: Option<&NewPart>) -> Result<()> {
+    /// letters become `reprocessed`, unless the item failed again. `more_items` corrects an estimated number of
+    /// records.
+    pub(crate) async fn complete(
+        self,
+        settled: &[String],
+        part: Option<&NewPart>,
+        more_items: i64,
+    ) -> Result<()> {
         let progress = self.state.progress();
-        let outcome = || ChunkOutcome::Completed { settled: settled.to_vec(), part: part.cloned() };
+        let outcome = || ChunkOutcome::Completed {
+            settled: settled.to_vec(),
+            part: part.cloned(),
+            more_items,
+        };
         self.persist(|| self.store.end_chunk(self.lease(), &progress, outcome())).await
+    }
+
+    /// Ends the chunk `COMPLETED` at its cursor, and makes the rest new chunks. If the job is not `PROCESSING`, releases
+    /// the chunk and returns false.
+    pub(crate) async fn split(self, split: &Split) -> Result<bool> {
+        let progress = self.state.progress();
+        if self.persist(|| self.store.split(self.lease(), &progress, split)).await? {
+            return Ok(true);
+        }
+        self.release(None, false, Duration::ZERO).await?;
+        Ok(false)
     }
 
     /// Releases the chunk. It can be leased again after `wait`.
@@ -86,10 +107,10 @@ impl ChunkLease {
     /// Repeats an idempotent call while the store is unavailable, so that the store learns what is
     /// committed beside the data. During a shutdown it gives up after a few seconds: the lease
     /// expires, and the next leaseholder reads the ledger.
-    pub(crate) async fn persist<F, Fut>(&self, mut call: F) -> Result<()>
+    pub(crate) async fn persist<F, Fut, T>(&self, mut call: F) -> Result<T>
     where
         F: FnMut() -> Fut,
-        Fut: Future<Output = Result<()>>,
+        Fut: Future<Output = Result<T>>,
     {
         let mut backoff = Backoff::new(SHORTEST_RETRY, LONGEST_RETRY);
         let mut stopping_since = None::<Instant>;

@@ -6,16 +6,19 @@ use crate::execute::chunk_runner::{ChunkRunner, StopReason};
 use crate::execute::unwritten::{self, Unwritten};
 use crate::step::{StepBatch, StepError, StepItem};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_connectors::{
     Commit, ConnectorError, DeferredItem, DeferredPage, DeferredState, Effect, Item, ReadLimits,
     WriteItem, keep_emitted,
 };
-use windlass_core::{ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy};
+use windlass_core::{
+    Change, ChunkId, Counts, Cursor, ItemError, Key, KeySet, Keys, Outcome, RetryPolicy,
+};
 use windlass_drivers::{Error, ErrorClass};
 
 /// About how many bytes of records a batch has at most, so that wide rows do not fill the memory.
-const MAX_BATCH_BYTES: usize = 8 << 20;
+pub(super) const MAX_BATCH_BYTES: usize = 8 << 20;
 
 /// An item that is being processed by the step.
 pub(crate) struct PendingItem {
@@ -80,14 +83,17 @@ impl ChunkRunner {
 
     /// Reads at most `limit` items after the cursor.
     pub(crate) async fn read_next(
-        &self,
+        &mut self,
         rest: KeySet,
         limit: u32,
     ) -> Result<(Vec<PendingItem>, BatchOrigin), StopReason> {
         match &rest.keys {
             Keys::Range(_) => {
                 let limits = ReadLimits::new(limit, MAX_BATCH_BYTES);
-                let batch = self.job.source.read(&self.job.scope, &rest, limits).await?;
+                let batch = match self.take_ahead(&rest, limit).await {
+                    Some(batch) => batch,
+                    None => self.job.source.read(&self.job.scope, &rest, limits).await?,
+                };
                 let last = batch.items.last().map(|item| Cursor::Key(item.key.clone()));
                 let end = if batch.end { Cursor::End } else { last.unwrap_or(Cursor::End) };
                 let pending = |item| PendingItem {
@@ -262,6 +268,9 @@ impl ChunkRunner {
                 return Err(StopReason::HandBack);
             }
             match self.process(&batch, halved).await {
+                Ok(outcomes) if self.ends_with(&from, &outcomes) => {
+                    self.commit_outside_of_slot(batch, outcomes, from).await?
+                }
                 Ok(outcomes) => self.commit_outcomes(batch, outcomes, from).await?,
                 Err(StopReason::Failed(EngineError::Step(StepError::Batch(error)))) => {
                     if batch.len() == 1 {
@@ -313,18 +322,20 @@ impl ChunkRunner {
     pub(crate) async fn commit_outcomes(
         &mut self,
         batch: Vec<PendingItem>,
-        mut outcomes: Vec<Outcome>,
+        outcomes: Vec<Outcome>,
         from: BatchOrigin,
     ) -> Result<(), StopReason> {
         let retry = self.job.definition().retry.clone();
+        let chunk = self.lease().chunk;
+        let items = batch.iter().zip(outcomes);
+        let mut outcomes: Vec<ItemResult> =
+            items.map(|(pending, outcome)| ItemResult::of(outcome, chunk, pending)).collect();
         let mut slices = Vec::new();
         slices.push(0..batch.len());
         while let Some(slice) = slices.pop() {
             let last = slice.end == batch.len();
             let processed = batch[slice.clone()].iter().zip(&outcomes[slice.clone()]);
-            let chunk = self.lease().chunk;
-            let mut commit =
-                commit_of(processed, chunk, &retry, matches!(from, BatchOrigin::Deferred));
+            let mut commit = commit_of(processed, &retry, matches!(from, BatchOrigin::Deferred));
             let (cursor, missing) = match &from {
                 BatchOrigin::Deferred | BatchOrigin::Exception => (self.ledger.cursor.clone(), 0),
                 BatchOrigin::Cursor(end, missing) if last => (end.clone(), *missing),
@@ -354,7 +365,7 @@ impl ChunkRunner {
                 Err(error)
                     if error.class() == Some(ErrorClass::Data)
                         && slice.len() == 1
-                        && matches!(outcomes[slice.start], Outcome::Error(_)) =>
+                        && matches!(outcomes[slice.start], ItemResult::Error(_)) =>
                 {
                     let pending = &batch[slice.start];
                     let (key, record) = (&pending.item.key, &pending.item.record.to_json());
@@ -369,7 +380,8 @@ impl ChunkRunner {
                     unwritten::pass(self, Unwritten { key, record, error }, commit).await?;
                 }
                 Err(error) if error.class() == Some(ErrorClass::Data) && slice.len() == 1 => {
-                    outcomes[slice.start] = Outcome::Error(ItemError::permanent(error.to_string()));
+                    outcomes[slice.start] =
+                        ItemResult::Error(ItemError::permanent(error.to_string()));
                     slices.push(slice);
                 }
                 Err(error) => return Err(error.into()),
@@ -379,10 +391,30 @@ impl ChunkRunner {
     }
 }
 
+/// The outcome of an item as it is committed. A commit that is split uses it again.
+enum ItemResult {
+    Done,
+    Change(Arc<Change>),
+    Skip,
+    Error(ItemError),
+}
+
+impl ItemResult {
+    fn of(outcome: Outcome, chunk: ChunkId, pending: &PendingItem) -> ItemResult {
+        match outcome {
+            Outcome::Done(change) if change.is_empty() => ItemResult::Done,
+            Outcome::Done(change) => {
+                ItemResult::Change(Arc::new(keep_emitted(change, chunk, &pending.item.key)))
+            }
+            Outcome::Skip => ItemResult::Skip,
+            Outcome::Error(error) => ItemResult::Error(error),
+        }
+    }
+}
+
 /// The commit of outcomes; the caller sets its cursor.
 fn commit_of<'a>(
-    processed: impl Iterator<Item = (&'a PendingItem, &'a Outcome)>,
-    chunk: ChunkId,
+    processed: impl Iterator<Item = (&'a PendingItem, &'a ItemResult)>,
     retry: &RetryPolicy,
     deferred: bool,
 ) -> Commit {
@@ -393,20 +425,20 @@ fn commit_of<'a>(
         counts.skipped += (pending.passed - 1).max(0);
         let key = &pending.item.key;
         match outcome {
-            Outcome::Error(error) => defer.push(failed(pending, error, retry, &mut counts)),
-            Outcome::Skip => {
+            ItemResult::Error(error) => defer.push(failed(pending, error, retry, &mut counts)),
+            ItemResult::Skip => {
                 counts.skipped += 1;
                 resolve.extend(deferred.then(|| key.clone()));
             }
-            Outcome::Done(change) if change.is_empty() => {
+            ItemResult::Done => {
                 counts.processed += 1;
                 resolve.extend(deferred.then(|| key.clone()));
             }
-            Outcome::Done(change) => {
+            ItemResult::Change(change) => {
                 resolve.extend(deferred.then(|| key.clone()));
                 writes.push(WriteItem {
                     guard: pending.item.guard.clone(),
-                    change: keep_emitted(change.clone(), chunk, key),
+                    change: change.clone(),
                     key: key.clone(),
                     record: pending.item.record.clone(),
                     attempts: pending.attempts,

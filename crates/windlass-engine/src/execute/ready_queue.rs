@@ -43,6 +43,11 @@ impl ReadyQueue {
         self.chunks.remove(index)
     }
 
+    /// Begins to read the first batches of the next chunks, as many as there are slots.
+    pub(crate) fn read_ahead(&mut self, slots: usize) {
+        self.chunks.iter_mut().take(slots).for_each(ChunkRunner::read_ahead);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.chunks.len()
     }

@@ -93,7 +93,8 @@ pub(crate) async fn cut_batch(
             Ok((KeySet { keys: Keys::List(batch), ..remaining }, cursor, items))
         }
         Keys::Range(range) => {
-            let range = CutRange::new(remaining.within.as_ref(), range);
+            let within = remaining.within.as_ref();
+            let range = CutRange { blocks: remaining.blocks, ..CutRange::new(within, range) };
             let cuts = job.source.cut(&job.scope, range, CutLimits::new(size, 1, None)).await?;
             let first = cuts.chunks.into_iter().next();
             match (first, cuts.last) {

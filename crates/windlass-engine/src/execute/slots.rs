@@ -2,7 +2,9 @@
 //! completed in groups.
 
 use crate::execute::chunk_runner::{self, ChunkResult, ChunkRunner, LeaseOutcome, ThrottleCause};
+use crate::execute::completion;
 use crate::execute::ready_queue::ReadyQueue;
+use crate::execute::slot::{Slot, Slots};
 use crate::execute::throttled::{Saturated, ThrottledChunks};
 use crate::job_context::JobContext;
 use crate::shutdown::Shutdown;
@@ -35,15 +37,17 @@ pub struct WorkerStats {
 
 /// The chunks in progress, and those that are being completed.
 ///
-/// A slot is free as soon as all effects of a simple chunk are committed; the completion in the
-/// store runs beside it. A throttled chunk leaves its slot and comes back when its next batch may
-/// start. Any other end keeps its slot, because it may pause or fail the job.
+/// A slot is free while the last batch of a chunk is committed, and as soon as all effects of a simple chunk are
+/// committed; the completion in the store runs beside it. A throttled chunk leaves its slot and comes back when its
+/// next batch may start. Any other end keeps its slot, because it may pause or fail the job.
 pub(crate) struct SlotPool {
     slots: usize,
+    places: Slots,
     shutdown: Shutdown,
+    /// The chunks in slots, and those that have left theirs for their last commit.
     running: JoinSet<(SlotExit, Duration)>,
-    /// The jobs of the chunks in slots.
-    jobs: HashMap<Id, Arc<JobContext>>,
+    /// The jobs of these chunks, and their places.
+    jobs: HashMap<Id, (Arc<JobContext>, Slot)>,
     throttled: ThrottledChunks,
     /// Chunks that were throttled and wait for a slot again.
     resumed: Vec<ChunkRunner>,
@@ -87,6 +91,7 @@ impl SlotPool {
     pub(crate) fn new(slots: usize, shutdown: Shutdown) -> SlotPool {
         SlotPool {
             slots,
+            places: Slots::new(slots),
             shutdown,
             running: JoinSet::new(),
             jobs: HashMap::new(),
@@ -100,17 +105,24 @@ impl SlotPool {
         }
     }
 
+    /// Whether a chunk can start. Not while as many chunks as there are slots are outside of theirs, nor while the
+    /// store cannot keep up.
     pub(crate) fn has_free_slot(&self) -> bool {
-        self.running.len() < self.slots
+        self.places.busy() < self.slots
+            && self.running.len() < self.slots * 2
             && self.simple.len() <= MAX_UNCOMPLETED_PER_SLOT * self.slots
     }
 
     /// Starts a chunk in a free slot.
     pub(crate) fn start(&mut self, mut chunk: ChunkRunner) {
+        let place = self.places.place();
+        chunk.slot = Some(place.clone());
         let shutdown = self.shutdown.clone();
         let job = chunk.job.clone();
         let job_type = job.definition().name.clone();
         let task = self.running.spawn(async move {
+            // A chunk that had left its slot may have taken the free one.
+            chunk.enter_slot().await;
             let started = chunk.started_at();
             let result = chunk_runner::run(chunk, shutdown).await;
             let exit = match result.throttle_cause() {
@@ -124,18 +136,21 @@ impl SlotPool {
             }
             (exit, duration)
         });
-        self.jobs.insert(task.id(), job);
+        self.jobs.insert(task.id(), (job, place));
     }
 
     /// The number of a job's chunks that are in slots.
     pub(crate) fn in_slots(&self, job: JobId) -> usize {
-        self.jobs.values().filter(|context| context.snapshot.id == job).count()
+        self.jobs_in_slots().filter(|context| context.snapshot.id == job).count()
+    }
+
+    fn jobs_in_slots(&self) -> impl Iterator<Item = &JobContext> {
+        self.jobs.values().filter(|(_, place)| place.is_entered()).map(|(job, _)| job.as_ref())
     }
 
     /// What to acquire no more chunks of, with these in reserve, and how many to acquire at once.
     pub(crate) fn saturated(&self, ready: &ReadyQueue) -> (Saturated, usize) {
-        let running = self.jobs.values().map(Arc::as_ref).collect::<Vec<_>>();
-        let others = running.into_iter().chain(ready.jobs()).collect::<Vec<_>>();
+        let others = self.jobs_in_slots().chain(ready.jobs()).collect::<Vec<_>>();
         self.throttled.saturated(self.slots, others.into_iter())
     }
 
@@ -146,7 +161,7 @@ impl SlotPool {
 
     /// How many chunks to acquire now, with `ready` in reserve.
     pub(crate) fn room(&self, ready: usize) -> usize {
-        self.prefetch.room(self.slots, self.running.len() + ready)
+        self.prefetch.room(self.slots, self.places.busy() + ready)
     }
 
     /// Waits until a chunk leaves its slot or a completion ends; forever if there is neither.
@@ -161,6 +176,7 @@ impl SlotPool {
                 Err(error) => log_panic(&error),
             },
             Some(joined) = self.completing.join_next() => self.count(joined),
+            () = self.places.left() => {}
             () = sleep_until(complete_at) => {}
         }
     }
@@ -184,7 +200,9 @@ impl SlotPool {
 
     fn slot_exited(&mut self, joined: Result<(Id, (SlotExit, Duration)), JoinError>) {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        self.jobs.remove(&id);
+        if let Some((_, place)) = self.jobs.remove(&id) {
+            place.free();
+        }
         let (exit, duration) = match joined {
             Ok((_, exit)) => exit,
             Err(error) => return log_panic(&error),
@@ -202,22 +220,15 @@ impl SlotPool {
         }
     }
 
-    /// Completes waiting chunks of one job in one transaction, if they are due or no slot is busy.
-    /// One completion runs at a time: the longer it takes, the more chunks the next one has.
+    /// Completes the waiting chunks if they are due or no slot is busy. One completion runs at a time: the longer it
+    /// takes, the more chunks the next one has.
     fn complete_simple(&mut self) {
         let due = self.complete_at.is_some_and(|time| time <= Instant::now())
             || self.running.is_empty()
             || self.simple.len() > MAX_UNCOMPLETED_PER_SLOT * self.slots;
-        if let Some(first) = self.simple.first()
-            && self.completing.is_empty()
-            && due
-        {
-            let job = first.job();
-            let (group, remaining): (Vec<_>, _) =
-                self.simple.drain(..).partition(|result| result.job() == job);
-            self.simple = remaining;
-            self.complete_at = self.complete_at.filter(|_| !self.simple.is_empty());
-            self.completing.spawn(ChunkResult::complete_all(group));
+        if due && !self.simple.is_empty() && self.completing.is_empty() {
+            self.complete_at = None;
+            self.completing.spawn(completion::complete_all(std::mem::take(&mut self.simple)));
         }
     }
 

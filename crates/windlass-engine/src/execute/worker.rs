@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use windlass_core::JobId;
+use windlass_store::Topics;
 
 /// Options of a worker.
 ///
@@ -172,7 +173,7 @@ impl Worker {
     async fn work_chunks(&self, heartbeat: &Arc<Heartbeat>) -> WorkerStats {
         let capabilities = self.engine.capabilities(&self.options.name, self.options.only);
         let saturated = watch::Sender::new(Saturated::default());
-        let changes = self.engine.store().subscribe();
+        let changes = self.engine.store().subscribe_to(Topics::CHUNKS);
         let acquirer = Acquirer {
             engine: &self.engine,
             capabilities,
@@ -180,7 +181,7 @@ impl Worker {
             shutdown: &self.shutdown,
             signals: Signals { changes, saturated: saturated.subscribe() }.into(),
         };
-        let mut changes = self.engine.store().subscribe();
+        let mut changes = self.engine.store().subscribe_to(Topics::CHUNKS);
         let mut pool = SlotPool::new(self.options.slots, self.shutdown.clone());
         let mut ready = ReadyQueue::default();
         let mut acquiring = std::pin::pin!(Fuse::terminated());
@@ -209,6 +210,7 @@ impl Worker {
             {
                 pool.start(chunk);
             }
+            ready.read_ahead(self.options.slots);
             let (now_saturated, at_once) = pool.saturated(&ready);
             saturated.send_if_modified(|known| {
                 let changed = *known != now_saturated;

@@ -294,6 +294,7 @@ pub(crate) async fn confirm_lease(engine: &Engine, lease: SegmentLease) -> Resul
         segments: Vec::new(),
         chunks: Vec::new(),
         planned: false,
+        read_snapshot: None,
     };
     Ok(engine.store().commit_page(page).await?)
 }

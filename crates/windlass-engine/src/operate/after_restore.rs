@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_connectors::Ledger;
 use windlass_core::problem::Code;
-use windlass_core::{Cursor, JobId, Problem};
+use windlass_core::{Cursor, JobId, JobStatus, Problem};
 use windlass_drivers::{Error, ErrorClass};
 use windlass_store::{Lease, LeaseStatus, MERGED, SegmentLease, StoreError};
 
@@ -48,6 +48,9 @@ pub struct AfterRestore {
     pub raised: u64,
     /// Jobs that have ledger rows but are unknown to the store: connection, job, rows.
     pub unknown: Vec<(String, JobId, u64)>,
+    /// Jobs that were planned further after the backup, and are therefore cancelled: connection, job, ledger rows of
+    /// chunks that the store does not know.
+    pub replanned: Vec<(String, JobId, u64)>,
     /// Connections that could not be reached, with the error.
     pub unreachable: Vec<(String, String)>,
 }
@@ -101,18 +104,36 @@ impl Engine {
                 done.unknown.push((name.to_owned(), job, rows));
                 continue;
             }
-            let mut after = MERGED - 1;
+            // Chunks are numbered as they are planned.
+            let planned = store.job(job).await?.map_or(0, |job| job.chunks.total);
+            let (mut after, mut unknown) = (MERGED - 1, 0);
             loop {
                 let page = history.rows(job, after, LEDGER_ROWS_PER_PAGE).await?;
                 let Some(last) = page.last() else { break };
                 after = last.chunk.number;
                 let epochs: Vec<_> = page.iter().filter_map(chunk_epoch).collect();
                 done.raised += store.raise_epochs(job, &epochs).await?;
+                unknown += page.iter().filter(|row| row.chunk.number >= planned).count() as u64;
+            }
+            if unknown > 0 && self.cancel_replanned(job).await? {
+                done.replanned.push((name.to_owned(), job, unknown));
             }
         }
         // Last, so that until then a process without the flag fails its check.
         store.raise_generation(name, seen).await?;
         Ok(())
+    }
+
+    /// Cancels a job with committed chunks that the store does not know. Planned again, the chunks of the same numbers
+    /// may have other keys, so that the ledger does not tell which records are done. Returns false if it has ended.
+    async fn cancel_replanned(&self, job: JobId) -> Result<bool> {
+        let ended = self.store().status(job).await?.is_none_or(JobStatus::is_final);
+        if !ended {
+            self.store().cancel(job).await?;
+            tracing::error!(%job, "job cancelled: it was planned further after the backup that the store was \
+                restored from; submit again what is missing");
+        }
+        Ok(!ended)
     }
 
     /// Raises the generation of a connection, first in the store and then beside its ledger. Fails if the
@@ -182,6 +203,39 @@ pub(crate) async fn handle_refused_fence(engine: &Engine, connection: &str, leas
         }
     };
     let reason = reason(&format!("chunk {}", chunk.number), row.as_ref(), epoch, nonce);
+    tracing::error!(%chunk, "{reason}");
+    log_unrecorded(lease.release(Some(&reason), false, Duration::ZERO).await);
+    pause(engine, chunk.job, &reason).await;
+}
+
+/// The number of a chunk that has a ledger row and that the store does not know, if there is one. Ledger rows are made
+/// after their chunks, so such a row shows that the store was restored.
+pub(crate) async fn unknown_chunk(
+    engine: &Engine,
+    connection: &str,
+    job: JobId,
+) -> Result<Option<i64>> {
+    let history = engine.connection(connection)?.history();
+    let store = engine.store();
+    let known = async || Result::Ok(store.job(job).await?.map_or(0, |job| job.chunks.total));
+    let mut total = known().await?;
+    while let Some(row) = history.rows(job, total - 1, 1).await?.first() {
+        // Its chunk may have been added since the store was read.
+        total = known().await?;
+        if row.chunk.number >= total {
+            return Ok(Some(row.chunk.number));
+        }
+    }
+    Ok(None)
+}
+
+/// Releases a chunk and pauses its job, because the store does not know another chunk that has a ledger row.
+pub(crate) async fn handle_unknown_chunk(engine: &Engine, lease: ChunkLease, unknown: i64) {
+    let chunk = lease.lease().chunk;
+    let reason = format!(
+        "the store was restored to an older state: it does not know chunk {unknown}, which has a ledger row; \
+         start a worker with --after-restore"
+    );
     tracing::error!(%chunk, "{reason}");
     log_unrecorded(lease.release(Some(&reason), false, Duration::ZERO).await);
     pause(engine, chunk.job, &reason).await;

@@ -64,6 +64,14 @@ pub(crate) async fn log_end_by_chunk(store: &dyn Store, heartbeat: &Heartbeat, i
     }
     if let Ok(Some(status)) = store.status(id).await
         && status.is_final()
+    {
+        log_ended(store, id).await;
+    }
+}
+
+/// Logs the end of a job, if it has ended. Does not read the job where not even warnings are logged.
+pub(crate) async fn log_ended(store: &dyn Store, id: JobId) {
+    if tracing::enabled!(tracing::Level::WARN)
         && let Ok(Some(job)) = store.job(id).await
         && job.has_ended()
     {

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
 use crate::operate::cancellation::{discard_output, end_cancelled};
-use crate::operate::process_identity;
+use crate::operate::{lost_snapshots, process_identity};
 use crate::quiet::{Pause, QUIET_POLL_INTERVAL};
 use crate::shutdown::Shutdown;
 use std::collections::BTreeSet;
@@ -75,6 +75,7 @@ async fn round(engine: &Engine, by: &Capabilities) -> Result<()> {
     if rescued > 0 {
         tracing::warn!(rescued, "leases expired; their chunks and segments can be leased again");
     }
+    lost_snapshots::handle(engine).await?;
     end_cancelled(engine, by).await?;
     discard_output(engine).await?;
     engine.refresh_quiet().await

@@ -11,6 +11,7 @@ pub(crate) mod files;
 pub(crate) mod health_probe;
 pub(crate) mod inspect;
 pub(crate) mod job_log;
+mod lost_snapshots;
 pub(crate) mod maintenance;
 pub(crate) mod process_identity;
 pub(crate) mod retention;

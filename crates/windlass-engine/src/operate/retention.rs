@@ -140,6 +140,11 @@ impl Engine {
         {
             return Ok(());
         }
+        if !self.can_prune_ledger(job).await? {
+            return Ok(());
+        }
+        // First, so that an audit between the two does not miss the ledger.
+        store.remove_segments(job).await?;
         let Some(rows) = self.prune_ledger(job).await? else { return Ok(()) };
         pruned.ledger_rows += rows;
         match age {
@@ -164,6 +169,16 @@ impl Engine {
         }
         let snapshot = self.store().snapshot(job).await?;
         Ok(snapshot.is_some_and(|snapshot| snapshot.root != snapshot.id))
+    }
+
+    /// Whether the databases with the ledger of a job are available to this process.
+    async fn can_prune_ledger(&self, job: JobId) -> Result<bool> {
+        let Some(snapshot) = self.store().snapshot(job).await? else { return Ok(false) };
+        let definition = &snapshot.definition;
+        let load = definition.load.as_ref();
+        Ok(self.target_of(definition).is_ok()
+            && self.outage(definition).is_none()
+            && load.is_none_or(|load| self.connection(&load.connection).is_ok()))
     }
 
     /// Deletes the ledger rows of a job; `None` if this process cannot reach them.

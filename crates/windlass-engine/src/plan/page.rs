@@ -1,6 +1,7 @@
 //! Cuts the next page of a segment: its chunks, and the pagination state after them.
 
 use crate::Result;
+use crate::engine::Engine;
 use crate::job_context::JobContext;
 use crate::plan::planner::{Plan, plan};
 use crate::plan::segment_planner::MAX_TURN;
@@ -9,7 +10,9 @@ use std::time::Instant;
 use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
 use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
-use windlass_store::{LeasedSegment, NewChunk, NewSegment, Page};
+use windlass_store::{
+    CompletePlan, JobSnapshot, LeasedSegment, NewChunk, NewJob, NewSegment, Page,
+};
 
 /// Chunks per page: enough that the commit costs little compared with the cutting, few enough that
 /// workers can start at once and a crash loses little work.
@@ -30,7 +33,51 @@ pub(super) async fn next_page(
         _ => cut_page(job, &segment.range, from.clone(), CHUNKS_PER_PAGE).await?,
     };
     let Cut { to, last, segments, chunks, planned } = cut;
-    Ok(Page { lease: segment.lease, from, to, last, segments, chunks, planned })
+    let (lease, read_snapshot) = (segment.lease, None);
+    let mut page = Page { lease, from, to, last, segments, chunks, planned, read_snapshot };
+    page.read_under(job.reading.map(|reading| reading.number));
+    Ok(page)
+}
+
+/// The page of a new job whose chunks are all known.
+pub(super) fn chunks_page(segment: &LeasedSegment, chunks: Vec<NewChunk>) -> Page {
+    Page {
+        lease: segment.lease,
+        from: PaginationState::Plan,
+        to: PaginationState::TableScan {
+            segment: 0,
+            total_segments: 0,
+            last_evaluated_key: None,
+            items_enqueued: chunks.iter().map(|chunk| chunk.items as u64).sum(),
+        },
+        last: true,
+        segments: Vec::new(),
+        chunks,
+        planned: false,
+        read_snapshot: None,
+    }
+}
+
+/// The complete plan of a new job whose items are in its request, if they are at most one chunk. Its submit stores the
+/// plan, which saves the lease of a planner and its commit. `None` if a worker has to plan the job. A job that waits for
+/// others is planned later: it may end without being worked, and must then have no chunks.
+pub(crate) async fn plan_items(engine: &Engine, job: &NewJob) -> Option<CompletePlan> {
+    let items = job.request.items.as_ref()?.len();
+    if items > job.definition.chunk_items() as usize || job.request.after.is_some() {
+        return None;
+    }
+    let snapshot = JobSnapshot {
+        id: job.id,
+        definition: job.definition.clone(),
+        request: job.request.clone(),
+        identity: job.identity.clone(),
+        root: job.root,
+    };
+    // If this fails, the planner fails too, and says why.
+    let context = engine.resolve_read_only(snapshot).await.ok()?;
+    let Cut { to: state, segments, chunks, planned, .. } = plan_page(&context).await.ok()?;
+    let is_complete = planned || segments.is_empty();
+    (is_complete && !chunks.is_empty()).then_some(CompletePlan { state, segments, chunks })
 }
 
 /// What a page adds to its job, and the pagination state after it.

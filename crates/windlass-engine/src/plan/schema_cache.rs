@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_connectors::{InlineSource, Scope};
 use windlass_core::{JobType, Source, Table};
@@ -23,6 +24,8 @@ const MAX_KEY_CHECK_ROWS: u64 = 100_000;
 pub(crate) struct SchemaCache {
     /// Connections whose ledger exists.
     prepared: Mutex<HashSet<String>>,
+    /// A lock per connection, taken while its ledger is created, so that concurrent submits do not all do it.
+    preparing: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     tables: Mutex<HashMap<String, (Instant, Table)>>,
     /// Sources whose keys passed the check, and when.
     checked_keys: Mutex<HashMap<String, Instant>>,
@@ -95,8 +98,14 @@ impl Engine {
     /// Creates the ledger of a connection if needed, and checks that the store is not older than the
     /// ledger. Done once per connection.
     pub(crate) async fn prepare(&self, connection: &str) -> crate::Result<()> {
-        let prepared = &self.shared.schema_cache.prepared;
-        if !prepared.lock().contains(connection) {
+        let SchemaCache { prepared, preparing, .. } = &self.shared.schema_cache;
+        let is_prepared = || prepared.lock().contains(connection);
+        if is_prepared() {
+            return Ok(());
+        }
+        let lock = preparing.lock().entry(connection.to_owned()).or_default().clone();
+        let _preparing = lock.lock().await;
+        if !is_prepared() {
             self.connection(connection)?.prepare().await?;
             self.record_generation(connection).await?;
             prepared.lock().insert(connection.to_owned());

@@ -4,6 +4,7 @@
 //! guarded by the segment's epoch and state. A planner that stalled and lost its lease commits
 //! nothing. Merging is a segment too, and is run from here.
 
+use crate::EngineError;
 use crate::Result;
 use crate::engine::Engine;
 use crate::execute::heartbeat::Heartbeat;
@@ -11,12 +12,18 @@ use crate::merge::merge::{self, MergeOutcome};
 use crate::operate::health_probe::MAX_THROTTLE_DELAY;
 use crate::operate::job_log;
 use crate::plan::page::next_page;
+use crate::plan::snapshot_holder::{HeldFor, hold};
+use crate::plan::snapshot_plan::{self, SnapshotPlan};
 use crate::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+use windlass_connectors::ConnectorError;
 use windlass_core::{Backoff, ErrorKind, PaginationState};
-use windlass_store::{Capabilities, HandBack, LeasedSegment, Page, SegmentLease, StoreError};
+use windlass_store::{
+    Capabilities, HandBack, LeasedSegment, Page, SegmentLease, StoreError, Topics,
+};
 
 /// A segment is handed back after this time, so that segments of other jobs get a turn: those of
 /// higher priority first, those of equal priority in rotation.
@@ -35,8 +42,10 @@ pub(crate) async fn run(
 ) {
     let concurrency = std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4));
     let mut running = JoinSet::new();
+    let holders = TaskTracker::new();
+    let planning = Planning { worker: by.worker.clone(), holders: holders.clone() };
     let mut backoff = Backoff::new(SHORTEST_POLL, LONGEST_POLL);
-    let mut changes = engine.store().subscribe();
+    let mut changes = engine.store().subscribe_to(Topics::SEGMENTS);
     // Whether the last call leased all there was. If so, wait for a change notification.
     let mut drained = false;
     while !shutdown.requested() {
@@ -62,7 +71,14 @@ pub(crate) async fn run(
                 }
                 for segment in leased {
                     let (heartbeat, shutdown) = (heartbeat.clone(), shutdown.clone());
-                    running.spawn(plan_segment(engine.clone(), segment, heartbeat, shutdown));
+                    let planning = planning.clone();
+                    running.spawn(plan_segment(
+                        engine.clone(),
+                        segment,
+                        heartbeat,
+                        planning,
+                        shutdown,
+                    ));
                 }
             }
             Err(error) => {
@@ -72,6 +88,17 @@ pub(crate) async fn run(
         }
     }
     while running.join_next().await.is_some() {}
+    holders.close();
+    holders.wait().await;
+}
+
+/// What planning a segment needs of its planner.
+#[derive(Clone)]
+struct Planning {
+    /// The name of the worker.
+    worker: String,
+    /// The tasks that hold read snapshots.
+    holders: TaskTracker,
 }
 
 /// Plans one segment to its end, or hands it back.
@@ -79,6 +106,7 @@ async fn plan_segment(
     engine: Engine,
     segment: LeasedSegment,
     heartbeat: Arc<Heartbeat>,
+    planning: Planning,
     shutdown: Shutdown,
 ) {
     let lease = segment.lease;
@@ -86,11 +114,18 @@ async fn plan_segment(
     let is_merge = segment.state == PaginationState::Merge;
     let _beating = heartbeat.keep_segment(lease);
     let store = engine.store();
-    let outcome = match plan_pages(&engine, segment, &shutdown).await {
+    let outcome = match plan_pages(&engine, segment, &planning, &shutdown).await {
         Ok(SegmentOutcome::Done | SegmentOutcome::Lost) => return,
         Ok(SegmentOutcome::HandBack) => store.release_segment(lease, HandBack::default()).await,
         Ok(SegmentOutcome::Later(why, wait)) => {
             store.release_segment(lease, HandBack::new(Some(&why), false, wait)).await
+        }
+        // The job is planned again when its snapshot counts as lost.
+        Err(EngineError::Data(
+            error @ (ConnectorError::SnapshotLost(_) | ConnectorError::TableRewritten),
+        )) => {
+            let why = error.to_string();
+            store.release_segment(lease, HandBack::new(Some(&why), false, MAX_TURN)).await
         }
         Err(error) => {
             let definition =
@@ -143,9 +178,20 @@ enum SegmentOutcome {
 async fn plan_pages(
     engine: &Engine,
     segment: LeasedSegment,
+    planning: &Planning,
     shutdown: &Shutdown,
 ) -> Result<SegmentOutcome> {
-    let job = engine.context(segment.lease.job).await?;
+    let is_cut = matches!(
+        segment.state,
+        PaginationState::TableScan { .. } | PaginationState::IndexQuery { .. }
+    );
+    let job = match is_cut {
+        true => engine.context_of_segment(segment.lease.job).await?,
+        false => Some(engine.context(segment.lease.job).await?),
+    };
+    let Some(job) = job else {
+        return Ok(SegmentOutcome::Later("waits for a new read snapshot".to_owned(), MAX_TURN));
+    };
     if segment.state == PaginationState::Merge {
         // Leasing considers only the connection of the source.
         if let Some(outage) = engine.outage(job.definition()) {
@@ -173,14 +219,40 @@ async fn plan_pages(
             () = shutdown.wait() => continue,
         }
         let begun = Instant::now();
-        let page = next_page(&job, &segment, state).await?;
+        let (page, held) = match state {
+            PaginationState::Plan if job.definition().wants_snapshot() => {
+                match snapshot_plan::plan(engine, &job, &segment, &planning.worker).await? {
+                    SnapshotPlan::Plain(page) => (page, None),
+                    SnapshotPlan::Under(page, held) => (page, Some(held)),
+                    SnapshotPlan::Busy => {
+                        let why = "waits until this process can hold another read snapshot";
+                        return Ok(SegmentOutcome::Later(why.to_owned(), MAX_TURN));
+                    }
+                }
+            }
+            state => match next_page(&job, &segment, state).await {
+                Err(error @ EngineError::Data(ConnectorError::TableRewritten)) => {
+                    job.report_rewritten(engine.store()).await;
+                    return Err(error);
+                }
+                page => (page?, None),
+            },
+        };
         job.throttle.record_batch(begun.elapsed());
         job.availability.succeeded();
         let (last, to) = (page.last, page.to.clone());
         let summary = PageSummary::of(&page);
+        let held_for = page.read_snapshot.as_ref().map(|new| HeldFor {
+            job: segment.lease.job,
+            number: new.number,
+            lease: new.lease,
+        });
         match engine.store().commit_page(page).await {
             Err(StoreError::LeaseLost) => return Ok(SegmentOutcome::Lost),
             committed => committed?,
+        }
+        if let (Some(held), Some(held_for)) = (held, held_for) {
+            planning.holders.spawn(hold(engine.clone(), held, held_for, shutdown.clone()));
         }
         let may_end_job = summary.is_empty();
         summary.log();

@@ -13,7 +13,7 @@ use windlass_core::{Change, ExactValue, Insert, ItemError, Key, Outcome, Row};
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
     #[serde(with = "windlass_core::key::id")]
-    pub(super) key: Key,
+    key: Key,
     #[serde(default)]
     update: Option<Fields>,
     #[serde(default)]
@@ -58,8 +58,12 @@ enum ErrorField {
 }
 
 impl Answer {
-    /// The outcome that the answer stands for.
-    pub(super) fn outcome(self) -> Outcome {
+    /// The key, and the outcome that the answer stands for.
+    pub(super) fn into_parts(mut self) -> (Key, Outcome) {
+        (std::mem::replace(&mut self.key, Key(Vec::new())), self.outcome())
+    }
+
+    fn outcome(self) -> Outcome {
         let changes = self.update.is_some() || self.insert.is_some() || self.emit.is_some();
         let skips = self.skip == Some(true);
         match self.error.map(|error| *error) {
@@ -100,7 +104,10 @@ fn inserts(list: Vec<InsertField>) -> Vec<Insert> {
 /// The answer does not even have a key.
 pub(super) fn read(answer: &RawValue) -> Result<(Key, Result<Outcome, String>), String> {
     match serde_json::from_str::<Answer>(answer.get()) {
-        Ok(answer) => Ok((answer.key.clone(), Ok(answer.outcome()))),
+        Ok(answer) => {
+            let (key, outcome) = answer.into_parts();
+            Ok((key, Ok(outcome)))
+        }
         Err(error) => {
             let why = wrong_field(answer).unwrap_or_else(|| reason(&error));
             match serde_json::from_str::<KeyOnly>(answer.get()) {

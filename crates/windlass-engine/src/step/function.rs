@@ -2,13 +2,16 @@
 
 use super::{ItemContext, Step, StepBatch, StepError, StepItem};
 use async_trait::async_trait;
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use windlass_core::job_type_builder::{Declared, Handler, JobTypeBuilder};
 use windlass_core::{ItemError, JobType, Outcome};
 
@@ -98,9 +101,45 @@ where
                 result.unwrap_or_else(panicked).unwrap_or_else(Outcome::Error)
             }
         };
-        let outcomes = futures::stream::iter(batch.items.iter().map(call));
-        Ok(outcomes.buffered(MAX_CONCURRENT_ITEMS).collect().await)
+        Ok(in_order(batch.items.iter().map(call)).await)
     }
+}
+
+/// The results of futures in their order. Each is polled once where it is made: most functions do not wait,
+/// and then no task is needed. Those that wait do so concurrently, with up to [`MAX_CONCURRENT_ITEMS`].
+async fn in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut results: Vec<Option<F::Output>> = Vec::with_capacity(futures.size_hint().0);
+    let mut waiting = FuturesUnordered::new();
+    // Used again for the next future if this one was ready at once.
+    let mut ready = None::<Pin<Box<F>>>;
+    for (index, future) in futures.enumerate() {
+        while waiting.len() >= MAX_CONCURRENT_ITEMS {
+            if let Some((index, result)) = waiting.next().await {
+                results[index] = Some(result);
+            }
+        }
+        let mut next = match ready.take() {
+            Some(mut place) => {
+                place.set(future);
+                place
+            }
+            None => Box::pin(future),
+        };
+        match futures::poll!(&mut next) {
+            Poll::Ready(result) => {
+                results.push(Some(result));
+                ready = Some(next);
+            }
+            Poll::Pending => {
+                results.push(None);
+                waiting.push(async move { (index, next.await) });
+            }
+        }
+    }
+    while let Some((index, result)) = waiting.next().await {
+        results[index] = Some(result);
+    }
+    results.into_iter().flatten().collect()
 }
 
 /// A panic fails its own item permanently and no other.

@@ -2,7 +2,7 @@
 
 use super::circuit_breaker::CircuitBreaker;
 use super::redact::Redactor;
-use super::wire::ResponseError;
+use super::wire::{RequestLine, ResponseError};
 use super::{Step, StepBatch, StepError, wire};
 use crate::http_client::{cause, client};
 use async_trait::async_trait;
@@ -107,12 +107,13 @@ impl HttpStep {
         batch: &StepBatch,
         timeout: Duration,
     ) -> Result<Vec<Outcome>, RequestError> {
-        let body = wire::request(batch).map_err(RequestError::InvalidResponse)?;
+        let body = RequestLine::of(batch).map_err(RequestError::InvalidResponse)?;
+        let idempotency_key = body.idempotency_key(batch);
         let request = self.client.post(&self.url).timeout(timeout);
-        let mut request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let mut request = request.header(CONTENT_TYPE, "application/json").body(body.line);
         // A probe has no key: a response cached under it would not tell whether the endpoint works.
         if !batch.items.is_empty() {
-            request = request.header("Idempotency-Key", batch.idempotency_key());
+            request = request.header("Idempotency-Key", idempotency_key);
         }
         if let Some(token) = &batch.job.token {
             request = request.bearer_auth(token.expose());

@@ -264,20 +264,6 @@ impl StepBatch {
         }
     }
 
-    /// The idempotency key of the batch: the same when the same batch is sent again, also after a crash,
-    /// but not for another attempt of an item or a changed record.
-    fn idempotency_key(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(self.job.root.as_bytes());
-        for item in &self.items {
-            item.key.write_text(&mut hash);
-            hash.update(item.attempt.to_le_bytes());
-            // Cannot fail: a record consists of plain values.
-            let _ = serde_json::to_writer(&mut hash, &item.record);
-        }
-        truncated(hash).to_string()
-    }
-
     /// The context of one of the items.
     pub fn context(&self, item: &StepItem) -> ItemContext {
         ItemContext { job: self.job.clone(), key: item.key.clone(), attempt: item.attempt }

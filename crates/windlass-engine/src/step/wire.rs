@@ -2,12 +2,13 @@
 //!
 //! `docs/handlers.md` documents it for authors of handlers.
 
-use super::StepBatch;
 use super::answer::{self, Answer};
 use super::redact::Redactor;
-use serde::{Deserialize, Serialize};
+use super::{StepBatch, truncated};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use uuid::fmt::Simple;
 use windlass_core::{Change, ItemError, JobId, Key, Outcome, Record, Value, error_fingerprint};
@@ -15,23 +16,57 @@ use windlass_core::{Change, ItemError, JobId, Key, Outcome, Record, Value, error
 /// Bytes of a response shown in an error message.
 const MAX_EXCERPT_BYTES: usize = 200;
 
-/// A batch as a request: one line of JSON, without the line break.
-pub(super) fn request(batch: &StepBatch) -> Result<Vec<u8>, String> {
-    let items = batch.items.iter().map(|item| {
-        let idempotency_key = batch.job.idempotency_key(&item.key);
-        Item { key: &item.key, attempt: item.attempt, idempotency_key, record: &item.record }
-    });
-    let request = Request {
-        job_id: batch.job.id,
-        job_type: &batch.job.job_type,
-        params: &batch.job.params,
-        dry_run: batch.job.dry_run,
-        items: items.collect(),
-    };
-    let mut line = Vec::with_capacity(256 * (batch.items.len() + 1));
-    serde_json::to_writer(&mut line, &request)
-        .map_err(|error| format!("cannot serialize the batch: {error}"))?;
-    Ok(line)
+/// A batch as a request.
+pub(super) struct RequestLine {
+    /// One line of JSON, without the line break.
+    pub(super) line: Vec<u8>,
+    /// Where the items begin. They are the last field.
+    items: usize,
+}
+
+impl RequestLine {
+    pub(super) fn of(batch: &StepBatch) -> Result<RequestLine, String> {
+        let unserializable = |error| format!("cannot serialize the batch: {error}");
+        let head = Head {
+            job_id: batch.job.id,
+            job_type: &batch.job.job_type,
+            params: &batch.job.params,
+            dry_run: batch.job.dry_run,
+        };
+        let mut line = Vec::with_capacity(256 * (batch.items.len() + 1));
+        serde_json::to_writer(&mut line, &head).map_err(unserializable)?;
+        // Reopens the object for its last field.
+        line.pop();
+        line.extend_from_slice(b",\"items\":");
+        let items = line.len();
+        serde_json::to_writer(&mut line, &Items(batch)).map_err(unserializable)?;
+        line.push(b'}');
+        Ok(RequestLine { line, items })
+    }
+
+    /// The idempotency key of the batch: the same when the same batch is sent again, also after a crash,
+    /// but not for another attempt of an item or a changed record.
+    pub(super) fn idempotency_key(&self, batch: &StepBatch) -> String {
+        let mut hash = Sha256::new();
+        hash.update(batch.job.root.as_bytes());
+        hash.update(&self.line[self.items..]);
+        truncated(hash).to_string()
+    }
+}
+
+/// The items of a batch, serialized one by one.
+struct Items<'a>(&'a StepBatch);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Items(batch) = self;
+        serializer.collect_seq(batch.items.iter().map(|item| Item {
+            key: &item.key,
+            attempt: item.attempt,
+            idempotency_key: batch.job.idempotency_key(&item.key),
+            record: &item.record,
+        }))
+    }
 }
 
 /// Why a response has no outcomes.
@@ -73,8 +108,7 @@ pub(super) fn outcomes(
     };
     let outcomes = match parsed {
         Response { results: Some(results), batch_item_failures: None } => {
-            let results = results.into_iter().map(|answer| (answer.key.clone(), answer.outcome()));
-            outcomes_of_results(batch, results.collect())
+            outcomes_of_results(batch, results.into_iter().map(Answer::into_parts).collect())
         }
         Response { results: None, batch_item_failures: Some(failures) } => {
             outcomes_of_failures(batch, failures)
@@ -135,12 +169,11 @@ pub(super) fn excerpt(response: &[u8], redactor: &Redactor) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Request<'a> {
+struct Head<'a> {
     job_id: JobId,
     job_type: &'a str,
     params: &'a BTreeMap<String, Json>,
     dry_run: bool,
-    items: Vec<Item<'a>>,
 }
 
 #[derive(Serialize)]
@@ -249,6 +282,7 @@ impl PendingItems {
 mod tests {
     use super::*;
     use crate::step::{StepBatch, StepItem};
+    use proptest::prelude::*;
     use serde_json::json;
     use windlass_core::{Columns, JobType};
 
@@ -284,7 +318,7 @@ mod tests {
     #[test]
     fn a_request_has_the_documented_fields() {
         let batch = batch(&[json!(7), json!(["a", 1])]);
-        let sent: Json = serde_json::from_slice(&request(&batch).unwrap()).unwrap();
+        let sent: Json = serde_json::from_slice(&RequestLine::of(&batch).unwrap().line).unwrap();
         assert_eq!(sent["jobType"], "JOB");
         assert_eq!(sent["dryRun"], true);
         assert_eq!(sent["items"][0]["key"], 7);
@@ -418,5 +452,47 @@ mod tests {
             assert!(matches!(failed, Outcome::Error(error) if error.retryable), "{outcomes:?}");
         }
         assert_eq!(outcomes[4], Outcome::Done(Change::default()));
+    }
+
+    /// JSON that has about the form of a response.
+    fn any_answer() -> impl Strategy<Value = Json> {
+        let texts = ["7", "retry", "\u{0}"].map(Json::from);
+        let leaf = prop_oneof![
+            proptest::sample::select([&texts[..], &[Json::Null, true.into()]].concat()),
+            any::<i64>().prop_map(Json::from),
+            any::<f64>().prop_map(Json::from),
+        ];
+        let names =
+            "results batchItemFailures itemIdentifier key error set insert emit delete skip";
+        let name = proptest::sample::select(names.split(' ').collect::<Vec<_>>());
+        leaf.prop_recursive(5, 40, 4, move |inner| {
+            let fields = proptest::collection::vec((name.clone(), inner.clone()), 0..4);
+            let object = |fields: Vec<(&str, Json)>| {
+                Json::Object(
+                    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                )
+            };
+            let list = proptest::collection::vec(inner, 0..4).prop_map(Json::from);
+            prop_oneof![list, fields.prop_map(object)]
+        })
+    }
+
+    proptest! {
+        /// A response of any form is refused, or has one outcome for each item.
+        #[test]
+        fn responses_of_any_form_have_all_outcomes_or_none(
+            answers in proptest::collection::vec(any_answer(), 0..4),
+            whole in any_answer(),
+            bytes in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let batch = batch(&[json!(7), json!(["a", 1])]);
+            let results = json!({ "results": answers }).to_string();
+            let cut = &results.as_bytes()[..results.len() / 2];
+            for response in [results.as_bytes(), whole.to_string().as_bytes(), &bytes, cut] {
+                if let Ok(outcomes) = outcomes(&batch, response, &Redactor::default()) {
+                    prop_assert_eq!(outcomes.len(), batch.items.len());
+                }
+            }
+        }
     }
 }

@@ -12,7 +12,9 @@ use crate::submit::token_vault::TokenVault;
 use serde::Serialize;
 use std::time::Duration;
 use windlass_core::{Dependency, Identity, JobId, Request};
-use windlass_store::{JoinPointRow, LinkedJob, StoreError, Submitted, Subscription, Trigger};
+use windlass_store::{
+    JoinPointRow, LinkedJob, StoreError, Submitted, Subscription, Topics, Trigger,
+};
 
 /// How often triggers are read when no change notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,7 +33,7 @@ const MAX_LISTED: u32 = 1000;
 /// Submits due dependents until shutdown, and once more after it: the job that just ended may be a
 /// parent.
 pub(crate) async fn run(engine: Engine, shutdown: Shutdown) {
-    let mut changes = engine.store().subscribe();
+    let mut changes = engine.store().subscribe_to(Topics::REST);
     loop {
         let last = shutdown.requested();
         // Not cancelled by shutdown: leased triggers would stay leased until `TRIGGER_LEASE` expires.
@@ -99,7 +101,7 @@ impl Engine {
 
     /// Submits dependent jobs as soon as their parents have ended. Runs until the future is dropped.
     pub async fn run_dependents(&self) {
-        let mut changes = self.store().subscribe();
+        let mut changes = self.store().subscribe_to(Topics::REST);
         loop {
             self.submit_triggered_or_log().await;
             self.wait_for_triggers(&mut changes).await;
@@ -157,6 +159,17 @@ impl Engine {
         }
     }
 
+    /// The parents that have not been pruned. All of them have ended, and their statuses are judged already.
+    async fn remaining_parents(&self, after: Option<Vec<JobId>>) -> Result<Option<Vec<JobId>>> {
+        let mut parents = Vec::new();
+        for parent in after.into_iter().flatten() {
+            if self.store().status(parent).await?.is_some() {
+                parents.push(parent);
+            }
+        }
+        Ok(Some(parents).filter(|parents| !parents.is_empty()))
+    }
+
     async fn submit_trigger(&self, trigger: &Trigger) -> Result<Submitted> {
         let job_type = self.config().job_type(&trigger.request.job_type)?;
         // A token is sealed for one job: open the parent's, so that submitting seals it for this job.
@@ -172,6 +185,7 @@ impl Engine {
         if let Some(known) = self.config().known_params(job_type) {
             request.params.retain(|name, _| known.contains(name));
         }
+        request.after = self.remaining_parents(request.after).await?;
         self.submit_as(trigger.id, request, identity).await
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::job_context::JobContext;
 use crate::step::{StepBatch, StepItem};
 use serde_json::Value as Json;
+use std::sync::Arc;
 use std::time::Duration;
 use windlass_connectors::{ConnectorError, ReadLimits, WriteItem};
 use windlass_core::{
@@ -100,7 +101,7 @@ fn requested_keys(job: &JobContext) -> KeySet {
         Some(ids) => Keys::List(ids.iter().cloned().map(Key::from_id).collect()),
         None => Keys::Range(KeyRange::ALL),
     };
-    KeySet { within: None, keys }
+    KeySet::new(None, keys)
 }
 
 /// Samples for `map` and `export`: the records as they are read, and the rows that `map` computes
@@ -210,7 +211,7 @@ async fn try_outcome(
 ) -> Result<Outcome> {
     let Outcome::Done(change) = &outcome else { return Ok(outcome) };
     // Emitted rows go into a table that a dry run does not create.
-    let change = Change { emit: Vec::new(), ..change.clone() };
+    let change = Arc::new(Change { emit: Vec::new(), ..change.clone() });
     let windlass_connectors::Item { key, guard, record } = item;
     let write = WriteItem { key, guard, change, record, attempts: 0, conflicts: 0 };
     match job.target.try_write(&job.scope, write).await {

@@ -15,11 +15,14 @@ pub(crate) mod token_vault;
 use crate::EngineError;
 use crate::Result;
 use crate::engine::{Engine, unreachable};
+use crate::plan::page::plan_items;
 use crate::step::StepError;
 use crate::submit::token_vault::TokenVault;
 use windlass_connectors::{ConnectorError, Scope};
 use windlass_core::problem::Code;
-use windlass_core::{Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table};
+use windlass_core::{
+    Consistency, Identity, JobId, JobType, Problem, Request, Secret, Source, StepKind, Table,
+};
 use windlass_store::{NewJob, Submitted};
 
 /// A job type that was validated against its table.
@@ -73,7 +76,8 @@ impl Engine {
         let rules = self.config().dependencies.iter();
         let rules = rules.filter(|rule| rule.after.contains(&definition.name)).cloned().collect();
         let (job_type, submitted_by) = (definition.name.clone(), identity.name.clone());
-        let job = NewJob { id, definition, request, identity, root: id, rules };
+        let mut job = NewJob { id, definition, request, identity, root: id, rules, plan: None };
+        job.plan = plan_items(self, &job).await;
         let submitted = self.shared.store.submit(job).await?;
         match submitted {
             Submitted::New(job) => tracing::info!(%job, job_type, submitted_by, "job submitted"),
@@ -127,6 +131,12 @@ impl Engine {
         {
             problems.push(describe_problem(job_type, error.into()));
         }
+        if definition.source.consistency == Some(Consistency::Snapshot)
+            && let Ok(connection) = self.connection(&job_type.source.connection)
+            && let Err(error) = connection.check_snapshots().await
+        {
+            problems.push(describe_problem(job_type, error.into()));
+        }
         if problems.is_empty()
             && let Err(error) = self.check_keys(&definition, &table).await
         {
@@ -151,13 +161,14 @@ impl Engine {
             let scope = Scope::of_all(definition.clone(), table.clone());
             let connection = self.connection(&definition.source.connection)?;
             let described = connection.map_columns(&scope).await;
-            described.map_err(|error| definition.problem("step.map", error.to_string()))?;
+            let name = &definition.source.connection;
+            described.map_err(|error| field_problem(definition, "step.map", name, error))?;
         }
         if let Some(load) = &definition.load {
             let source = Source { table: Some(load.table.clone()), ..Source::default() };
             let described = self.connection(&load.connection)?.describe(&source).await;
-            let table =
-                described.map_err(|error| definition.problem("load.table", error.to_string()))?;
+            let refused = |error| field_problem(definition, "load.table", &load.connection, error);
+            let table = described.map_err(refused)?;
             if table.open {
                 let detail = "is a DynamoDB connection, which cannot replace rows in one \
                               transaction; name a connection to a SQL database";
@@ -241,10 +252,29 @@ fn describe_problem(job_type: &JobType, error: EngineError) -> Problem {
             Problem { code: problem.code, ..job_type.problem(field, problem.detail) }
         }
         EngineError::Problem(problem) => problem,
-        EngineError::Data(ConnectorError::Database(error)) if error.is_connect_failure() => {
-            let field = format!("connections.{}.url", job_type.source.connection);
-            Problem::field(Code::Unreachable, field, unreachable(&error))
+        EngineError::Data(error) => {
+            field_problem(job_type, "source", &job_type.source.connection, error)
         }
         other => job_type.problem("source", other.to_string()),
+    }
+}
+
+/// The problem of a field that a database refused, or could not check now: that is no error of the definition.
+fn field_problem(
+    job_type: &JobType,
+    field: &str,
+    connection: &str,
+    error: ConnectorError,
+) -> Problem {
+    let url = || format!("connections.{connection}.url");
+    match error {
+        ConnectorError::Database(error) if error.is_connect_failure() => {
+            Problem::field(Code::Unreachable, url(), unreachable(&error))
+        }
+        ConnectorError::Database(error) if error.is_unavailable() => {
+            let detail = format!("the database is busy: {error}; try again");
+            Problem::field(Code::Unreachable, url(), detail)
+        }
+        other => job_type.problem(field, other.to_string()),
     }
 }

@@ -118,6 +118,7 @@ impl Engine {
                     root: original.root,
                     // The dependents of the original were submitted when it ended.
                     rules: Vec::new(),
+                    plan: None,
                 };
                 match self.store().redrive(root.job, filter, job).await? {
                     Some((job_id, letters)) => {

@@ -16,6 +16,9 @@ pub(super) struct DeadLetterCheck {
     reprocessed: Option<i64>,
     /// Whether dead letters are pruned by age.
     may_be_pruned: bool,
+    /// Whether the original job of this redrive was pruned, and its letters with it. A job is pruned only when none of
+    /// its letters is `new`.
+    root_was_pruned: bool,
     missing: Cell<i64>,
 }
 
@@ -31,6 +34,7 @@ impl DeadLetterCheck {
             per_chunk: BTreeMap::new(),
             reprocessed: is_redrive.then_some(0),
             may_be_pruned,
+            root_was_pruned: engine.store().status(snapshot.root).await?.is_none(),
             missing: Cell::new(0),
         };
         // An item that fails again in a redrive updates the dead letter of the original job.
@@ -74,6 +78,9 @@ impl DeadLetterCheck {
 
     /// After the last chunk: checks that a redrive has reprocessed one dead letter per processed item.
     pub(super) fn end(&self, counts: Counts, findings: &mut Findings) {
+        if self.root_was_pruned {
+            return;
+        }
         let missing = match self.reprocessed {
             None => self.missing.get(),
             Some(settled) => (counts.processed - settled).max(0),

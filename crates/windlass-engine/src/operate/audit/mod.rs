@@ -5,6 +5,7 @@
 //! time. There are three verdicts: *proven*; *not proven* if two of these contradict each other; *cannot
 //! be judged* if something needed for a check is missing.
 
+mod coverage;
 mod ledger;
 mod letters;
 mod output;
@@ -152,7 +153,24 @@ impl Engine {
         if let Some(check) = source {
             (drift, left) = check.end(&mut findings).await;
         }
+        if ended && snapshot.root == id {
+            self.audit_redrives(id, &mut findings).await?;
+        }
         Ok(findings.into_audit(id, &store, ledger.compared(), drift, left))
+    }
+
+    /// Adds what contradicts the completed redrives of a job: the items that they have reprocessed count as done in it.
+    async fn audit_redrives(&self, root: JobId, findings: &mut Findings) -> Result<()> {
+        for (redrive, status) in self.store().redrive_chain(root).await? {
+            if redrive == root || status != JobStatus::Completed {
+                continue;
+            }
+            let audit = Box::pin(self.audit_with(redrive, false)).await?;
+            for finding in audit.findings {
+                findings.contradiction(format!("redrive {redrive}: {finding}"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the retention of the job's ledger has passed.

@@ -28,6 +28,11 @@ pub(super) struct SourceCheck {
     since_leaving: RowDifference,
     processed: i64,
     dead: i64,
+    /// Whether all chunks were read at one instant, so that no row could move out of one that was not read yet into
+    /// one that was.
+    at_one_instant: bool,
+    /// Rows that were read by blocks. A row that is updated moves to another block, so they are compared in all.
+    read_by_blocks: Option<i64>,
 }
 
 /// Where the source may have rows that are in no chunk.
@@ -78,6 +83,8 @@ impl SourceCheck {
                 since_leaving: RowDifference::default(),
                 processed: 0,
                 dead: 0,
+                at_one_instant: true,
+                read_by_blocks: None,
             }),
             Err(error) => {
                 source_unreadable(&error, findings);
@@ -88,6 +95,14 @@ impl SourceCheck {
 
     /// Counts the rows that are now in a page of chunks. Returns false if the source cannot be read.
     pub(super) async fn page(&mut self, chunks: &[ChunkRow], findings: &mut Findings) -> bool {
+        let is_at_one_instant =
+            |chunk: &ChunkRow| chunk.key_set.snapshot.is_some() || chunk.key_set.blocks.is_some();
+        self.at_one_instant &= chunks.iter().all(is_at_one_instant);
+        if chunks.iter().any(|chunk| chunk.key_set.blocks.is_some()) {
+            let read: i64 = chunks.iter().map(|chunk| chunk.counts.read).sum();
+            *self.read_by_blocks.get_or_insert_default() += read;
+            return true;
+        }
         let key_sets: Vec<KeySet> = chunks.iter().map(|chunk| chunk.key_set.clone()).collect();
         match self.job.source.count_each(&self.job.scope, &key_sets).await {
             Ok(counts) => {
@@ -134,6 +149,18 @@ impl SourceCheck {
     /// After the last chunk: counts rows that are in no chunk and records the findings. Returns the drift,
     /// and how many rows left the source because they were processed.
     pub(super) async fn end(mut self, findings: &mut Findings) -> (Option<Drift>, i64) {
+        if let Some(read) = self.read_by_blocks {
+            return match self.job.source.count(&self.job.scope, &KeySet::range(None, None)).await {
+                Ok(now) => {
+                    let (appeared, disappeared) = ((now - read).max(0), (read - now).max(0));
+                    (Some(Drift { appeared, disappeared }), 0)
+                }
+                Err(error) => {
+                    source_unreadable(&error, findings);
+                    (None, 0)
+                }
+            };
+        }
         let (behind, between) = match self.count_unplanned().await {
             Ok(counts) => counts,
             Err(error) => {
@@ -149,7 +176,13 @@ impl SourceCheck {
                  way than `source.table`, so its affected rows do not show which items were processed",
             );
         }
-        if !self.before.is_none() {
+        if !self.before.is_none() && self.at_one_instant {
+            findings.not_judged(format!(
+                "the chunks were planned and read at one instant, but {}; the source depends on the time of the \
+                 read, or a table behind it was rewritten meanwhile (TRUNCATE, ALTER TABLE)",
+                self.before.describe("between planning and reading")
+            ));
+        } else if !self.before.is_none() {
             let shared = match self.shares_keys() && self.dead > 0 {
                 true => {
                     "; failed rows with the same key count as one item, since the key is not unique"
@@ -165,7 +198,7 @@ impl SourceCheck {
         let leaves = self.may_leave() && !self.since.is_none() && self.since_leaving.is_none();
         let since = if leaves { &mut self.since_leaving } else { &mut self.since };
         since.drift.appeared += between;
-        if !since.is_none() {
+        if !since.is_none() && !self.at_one_instant {
             let why = match self.job.definition().source.condition {
                 Some(_) => ", or started or stopped matching `source.where`,",
                 None => "",
@@ -189,7 +222,7 @@ impl SourceCheck {
     async fn count_unplanned(&self) -> crate::Result<(i64, i64)> {
         let (source, scope) = (&self.job.source, &self.job.scope);
         let count = async |range: KeyRange| {
-            source.count(scope, &KeySet { within: None, keys: Keys::Range(range) }).await
+            source.count(scope, &KeySet::new(None, Keys::Range(range))).await
         };
         Ok(match &self.unplanned {
             UnplannedRows::NotChecked => (0, 0),
@@ -212,7 +245,7 @@ impl SourceCheck {
         let behind = |value: Value| {
             let after = self.last.get(&value.to_string()).cloned();
             let within = Some(FilterValue { filter: filter.clone(), value });
-            KeySet { within, keys: Keys::Range(KeyRange { after, upto: None }) }
+            KeySet::new(within, Keys::Range(KeyRange { after, upto: None }))
         };
         let key_sets: Vec<KeySet> = values.into_iter().flatten().map(behind).collect();
         Ok(source.count_each(scope, &key_sets).await?.into_iter().sum())

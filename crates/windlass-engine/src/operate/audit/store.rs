@@ -1,11 +1,10 @@
 //! Checks the store against itself: segments tile the source, chunks tile their segments, and all
 //! totals agree.
 
+use super::coverage::Coverage;
 use super::verdict::Findings;
 use std::collections::{BTreeMap, HashSet};
-use windlass_core::{
-    ChunkStatus, Counts, Cursor, Job, JobStatus, Key, KeyRange, Keys, PaginationState,
-};
+use windlass_core::{ChunkStatus, Counts, Job, JobStatus, Key, KeyRange, Keys, PaginationState};
 use windlass_store::{ChunkRow, JobSnapshot, SegmentRow};
 
 /// State of the check, updated chunk by chunk.
@@ -20,9 +19,12 @@ pub(super) struct StoreCheck<'a> {
     counts: Counts,
     /// Items planned per segment.
     planned_in: BTreeMap<i32, i64>,
-    /// The last key covered so far, per segment and filter value.
-    reached: BTreeMap<(i32, String), Option<Key>>,
-    /// The start of each segment's range.
+    /// The ranges covered so far, per segment and filter value.
+    covered: BTreeMap<(i32, String), Coverage>,
+    /// The block at which the next chunk must start. `None` after the chunk that has all further blocks.
+    next_block: Option<u64>,
+    /// Whether chunks are blocks of the table.
+    by_blocks: bool,
     /// The start of each segment's range.
     starts: BTreeMap<i32, Option<Key>>,
     /// All listed keys, to detect one that is listed twice.
@@ -40,7 +42,9 @@ impl<'a> StoreCheck<'a> {
             planned: 0,
             counts: Counts::default(),
             planned_in: BTreeMap::new(),
-            reached: BTreeMap::new(),
+            covered: BTreeMap::new(),
+            next_block: Some(0),
+            by_blocks: false,
             starts: BTreeMap::new(),
             listed: HashSet::new(),
         }
@@ -117,7 +121,7 @@ impl<'a> StoreCheck<'a> {
         findings.require(chunk.status == ChunkStatus::Completed, || {
             format!("chunk {number} is {}, not COMPLETED", chunk.status)
         });
-        findings.require(chunk.cursor == Cursor::End, || {
+        findings.require(chunk.cursor.is_at_end_of(&chunk.key_set), || {
             let cursor = chunk.cursor.to_text();
             format!("chunk {number} did not reach its end: its cursor is {cursor}")
         });
@@ -133,7 +137,16 @@ impl<'a> StoreCheck<'a> {
         });
         let within = chunk.key_set.within.as_ref();
         let within = within.map_or(String::new(), |within| within.value.to_string());
+        if let Some(blocks) = chunk.key_set.blocks {
+            let starts_there = self.next_block == Some(blocks.from);
+            self.by_blocks = true;
+            self.next_block = blocks.before;
+            findings.require(starts_there, || {
+                format!("chunk {number} does not start at the block where the previous chunk ends")
+            });
+        }
         match &chunk.key_set.keys {
+            Keys::Range(_) if chunk.key_set.blocks.is_some() => {}
             Keys::List(keys) => {
                 findings.require(keys.len() as i64 == chunk.items, || {
                     let listed = keys.len();
@@ -150,13 +163,7 @@ impl<'a> StoreCheck<'a> {
                 }
             }
             Keys::Range(range) => {
-                let start = self.starts.get(&chunk.segment).cloned().flatten();
-                let reached = self.reached.entry((chunk.segment, within)).or_insert(start);
-                let starts_there = *reached == range.after;
-                *reached = range.upto.clone();
-                findings.require(starts_there, || {
-                    format!("chunk {number} does not start where the previous chunk ends")
-                });
+                self.covered.entry((chunk.segment, within)).or_default().add(number, range);
             }
         }
     }
@@ -165,6 +172,16 @@ impl<'a> StoreCheck<'a> {
     /// the job's own totals match its chunks.
     pub(super) fn end(&mut self, segments: &[SegmentRow], findings: &mut Findings) {
         let limit = self.snapshot.request.max_items_per_segment;
+        let mut reached = BTreeMap::new();
+        for ((segment, within), covered) in std::mem::take(&mut self.covered) {
+            let start = self.starts.get(&segment).cloned().flatten();
+            match covered.end(start) {
+                Ok(end) => drop(reached.insert((segment, within), end)),
+                Err(number) => findings.contradiction(format!(
+                    "chunk {number} does not start where another chunk of its segment ends"
+                )),
+            }
+        }
         for row in segments {
             let number = row.segment;
             let enqueued = match &row.state {
@@ -182,18 +199,22 @@ impl<'a> StoreCheck<'a> {
                 PaginationState::Plan | PaginationState::Merge => 0,
             };
             let planned = self.planned_in.get(&number).copied().unwrap_or_default();
-            findings.require(planned == enqueued as i64, || {
+            // Planning by blocks estimates the number of items.
+            findings.require(planned == enqueued as i64 || self.by_blocks, || {
                 format!("segment {number} enqueued {enqueued} items, but its chunks have {planned}")
             });
             let is_scan = matches!(row.state, PaginationState::TableScan { .. });
             if number > 0 && is_scan && row.range != KeyRange::ALL {
                 let stopped = limit.is_some_and(|limit| enqueued >= limit);
-                let reached = self.reached.get(&(number, String::new()));
+                let reached = reached.get(&(number, String::new()));
                 findings.require(stopped || reached == Some(&row.range.upto), || {
                     format!("the chunks of segment {number} do not reach its end")
                 });
             }
         }
+        findings.require(!self.by_blocks || self.next_block.is_none(), || {
+            "the chunks do not reach the last block of the table".to_owned()
+        });
         if let Some(ids) = &self.snapshot.request.ids {
             let (asked, listed) = (ids.len(), self.listed.len());
             findings.require(listed <= asked, || {

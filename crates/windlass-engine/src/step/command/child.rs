@@ -1,13 +1,17 @@
 //! One child process: receives a batch as a line on stdin and responds with a line on stdout.
 
+use super::super::StepBatch;
 use super::super::redact::Redactor;
-use super::super::{StepBatch, wire};
+use super::super::wire::{self, RequestLine};
 use super::guard;
 use super::stderr::Stderr;
 use futures::FutureExt;
+#[cfg(target_os = "linux")]
+use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -55,6 +59,18 @@ fn exit_text(status: Option<ExitStatus>) -> String {
     }
 }
 
+/// Lets a pipe hold most batches as a whole. In a pipe of the default 64 KiB, the two processes wait for each other
+/// several times per batch. The pipe stays as it is where the system refuses.
+fn enlarge(pipe: impl AsFd) {
+    #[cfg(target_os = "linux")]
+    let _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
+}
+
+/// The size that Linux permits without a privilege.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: i32 = 1 << 20;
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 /// Buffer size for reading responses.
@@ -82,6 +98,8 @@ impl Child {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
+        enlarge(&stdin);
+        enlarge(&stdout);
         let stdout = BufReader::with_capacity(READ_BUFFER_BYTES, stdout);
         Ok(Child {
             process,
@@ -105,7 +123,7 @@ impl Child {
         batch: &StepBatch,
         timeout: Duration,
     ) -> Result<Vec<Outcome>, ChildError> {
-        let mut line = wire::request(batch).map_err(ChildError::InvalidResponse)?;
+        let mut line = RequestLine::of(batch).map_err(ChildError::InvalidResponse)?.line;
         line.push(b'\n');
         let overflow = self.stderr.begin(batch);
         let response = match self.exchange(&line, timeout, overflow).await {

@@ -90,7 +90,7 @@ pub(crate) async fn a_commit_of_deferred_items_is_refused_the_second_time(fixtur
     let write = WriteItem {
         key: item.key.clone(),
         guard: item.guard.clone(),
-        change: insert,
+        change: insert.into(),
         record: item.record,
         attempts: 1,
         conflicts: 0,

@@ -312,6 +312,12 @@ pub(crate) async fn a_redrive(fixture: EngineFixture) {
     let all = [&only, &LEDGER[0]].into_iter().chain(&more);
     only_proven_unchanged(&fixture, &engine, &done, all).await;
     proven(&engine, &engine.job(first.id).await.unwrap()).await;
+
+    // A database that lost the redrive's commits.
+    fixture.app.run(&format!("DELETE FROM windlass_ledger WHERE job_id = '{id}'")).await;
+    let audit = engine.audit(first.id).await.unwrap();
+    assert_eq!(audit.verdict, Verdict::NotProven);
+    assert_eq!(audit.findings, [format!("redrive {id}: the ledger has no row for chunk 0")]);
 }
 
 const PARTS: [Mutation; 2] = [
@@ -327,6 +333,9 @@ const PARTS: [Mutation; 2] = [
     ),
 ];
 
+/// Rows that change later affect what the audit proves only of chunks that were read at different instants.
+const AT_ITS_OWN_INSTANT: &str = "source.consistency = \"chunk\"";
+
 pub(crate) async fn a_map(fixture: EngineFixture) {
     visits(&fixture).await;
     fixture.app.run("CREATE TABLE totals (county text, n bigint)").await;
@@ -337,7 +346,7 @@ pub(crate) async fn a_map(fixture: EngineFixture) {
          report = {{ to = \"file:{}/report.csv\", page = false }}",
         fixture.folder.path().display()
     );
-    let engine = fixture.engine(&jobs(&step, "")).await;
+    let engine = fixture.engine(&jobs(&step, AT_ITS_OWN_INSTANT)).await;
     let done = run(&engine).await;
     let altered = store(
         "windlass_parts",
@@ -361,7 +370,7 @@ pub(crate) async fn an_export(fixture: EngineFixture) {
         "step.export = {{ to = \"file:{}/{{job_id}}/\", format = \"jsonl\" }}",
         out.display()
     );
-    let engine = fixture.engine(&jobs(&step, "")).await;
+    let engine = fixture.engine(&jobs(&step, AT_ITS_OWN_INSTANT)).await;
     let done = run(&engine).await;
     let all = CHUNKS.iter().chain(&PARTS).chain(&SOURCE);
     only_proven_unchanged(&fixture, &engine, &done, all).await;

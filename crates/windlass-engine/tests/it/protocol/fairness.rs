@@ -108,7 +108,9 @@ async fn free_job() -> (EngineFixture, String) {
 
 /// The chunks of a job on an unhealthy database wait outside of their slots, and say so.
 pub(crate) async fn a_job_that_waits_for_health_leaves_the_slots_to_others(fixture: EngineFixture) {
-    fixture.visits(ROWS).await;
+    // More than a worker does before the probe has slowed it down.
+    let rows = 5 * ROWS;
+    fixture.visits(rows).await;
     fixture.app.run("CREATE TABLE health (number bigint); INSERT INTO health VALUES (20)").await;
     let health = "health = { sql = \"SELECT number FROM health\", limit = 5, every = \"100ms\" }\n";
     let (other, free) = free_job().await;
@@ -131,12 +133,12 @@ pub(crate) async fn a_job_that_waits_for_health_leaves_the_slots_to_others(fixtu
     let waiting = engine.job(throttled).await.unwrap();
     assert_eq!(waiting.status, JobStatus::Processing);
     assert_eq!(waiting.waits_for.as_deref(), Some("health"));
-    assert!(waiting.items.processed < ROWS, "{waiting:?}");
+    assert!(waiting.items.processed < rows, "{waiting:?}");
     fixture.app.run("UPDATE health SET number = 0").await;
     let done = ended(&engine, throttled).await;
     worker.stop().await;
     proven(&engine, &done).await;
-    fixture.each_once(ROWS).await;
+    fixture.each_once(rows).await;
 }
 
 /// The chunks of a job whose step is unavailable leave their slots, and the job says so.

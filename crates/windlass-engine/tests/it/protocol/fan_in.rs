@@ -188,7 +188,8 @@ pub(crate) async fn a_map_that_missed_a_row_is_not_proven(fixture: EngineFixture
     ] {
         let fixture = fixture.another().await;
         fixture.visits(30).await;
-        let step = format!("step.map = \"{select}\"\nchunk.items = 7");
+        let step =
+            format!("step.map = \"{select}\"\nchunk.items = 7\nsource.consistency = \"chunk\"");
         let engine = fixture.engine(&job(&step, &report)).await;
         let done = complete(&engine).await;
         assert_eq!((done.items.total, done.items.processed), (30, 30), "{select}");

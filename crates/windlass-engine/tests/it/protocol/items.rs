@@ -115,6 +115,19 @@ pub(crate) async fn a_redrive_uses_the_items_of_the_first_job(fixture: EngineFix
     }
 }
 
+pub(crate) async fn items_of_one_chunk_are_planned_by_their_submit(fixture: EngineFixture) {
+    let (engine, ..) = engine(&fixture, "chunk.items = 10").await;
+    let chunks_of = async |request| {
+        let id = engine.submit(request, Identity::default()).await.unwrap().id();
+        (id, engine.store().chunks(id, None, None, 10).await.unwrap().len())
+    };
+    let (first, chunks) = chunks_of(request_of(10)).await;
+    assert_eq!(chunks, 1);
+    assert_eq!(chunks_of(request_of(11)).await.1, 0);
+    let after = Request { after: Some(vec![first]), ..request_of(10) };
+    assert_eq!(chunks_of(after).await.1, 0, "a waiting job has nothing open but its plan");
+}
+
 pub(crate) async fn a_dry_run_changes_nothing(fixture: EngineFixture) {
     let (engine, ..) = engine(&fixture, "").await;
     let dry = engine.dry_run(request_of(ITEMS), Identity::default()).await.unwrap();
@@ -193,6 +206,7 @@ pub(crate) async fn a_dead_letter_that_cannot_be_written_is_reported_and_not_los
 on_both!(
     each_item_is_worked_once_and_a_bad_one_is_a_dead_letter_with_the_whole_item,
     a_redrive_uses_the_items_of_the_first_job,
+    items_of_one_chunk_are_planned_by_their_submit,
     a_dry_run_changes_nothing,
     an_update_of_an_item_is_a_dead_letter_with_the_reason,
     a_job_continues_after_a_lease_is_lost,

@@ -24,6 +24,27 @@ pub(crate) async fn the_sums_of_a_completed_job_are_kept(fixture: EngineFixture)
     fixture.each_once(30).await;
 }
 
+/// The ledger is pruned, and the store fails before the chunks are.
+pub(crate) async fn a_half_pruned_job_is_not_called_wrong(fixture: EngineFixture) {
+    fixture.visits(30).await;
+    let engine = fixture.engine(&job(ADD, "chunk.items = 10")).await;
+    let done = complete(&engine).await;
+    let refuse = fixture.spell(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
+         CREATE TRIGGER refuse BEFORE DELETE ON windlass_chunks FOR EACH ROW EXECUTE FUNCTION refuse()",
+        "CREATE TRIGGER refuse BEFORE DELETE ON windlass_chunks BEGIN SELECT RAISE(ABORT, 'not now'); END",
+    );
+    fixture.store.run(refuse).await;
+    let retention = Retention { chunks: Duration::ZERO, ..Retention::default() };
+    assert!(engine.prune(Some(&retention)).await.is_err());
+    assert_eq!(fixture.int("SELECT count(*) FROM windlass_ledger").await, 0);
+    let audit = engine.audit(done.id).await.unwrap();
+    assert_eq!(audit.verdict, Verdict::CannotBeJudged, "{audit:?}");
+    let allow = fixture.spell("DROP TRIGGER refuse ON windlass_chunks", "DROP TRIGGER refuse");
+    fixture.store.run(allow).await;
+    assert_eq!(engine.prune(Some(&retention)).await.unwrap().chunks, 3);
+}
+
 /// By default everything is kept for days.
 pub(crate) async fn a_job_that_ended_recently_is_kept(fixture: EngineFixture) {
     fixture.visits(10).await;
@@ -56,6 +77,7 @@ pub(crate) async fn a_failed_job_is_retried_or_removed_but_never_both(fixture: E
 
 on_each!(
     the_sums_of_a_completed_job_are_kept,
+    a_half_pruned_job_is_not_called_wrong,
     a_job_that_ended_recently_is_kept,
     a_failed_job_is_retried_or_removed_but_never_both,
 );

@@ -136,6 +136,7 @@ async fn plan(engine: &Engine, leased: LeasedSegment) -> Page {
         segments: vec![NewSegment { state: state(0), range }],
         chunks: Vec::new(),
         planned: false,
+        read_snapshot: None,
     }
 }
 
@@ -173,6 +174,7 @@ async fn page(engine: &Engine, segment: &LeasedSegment, from: PaginationState) -
         segments: Vec::new(),
         chunks,
         planned: false,
+        read_snapshot: None,
     }
 }
 

@@ -233,8 +233,10 @@ pub(crate) async fn stopped_by_a_bad_definition(fixture: EngineFixture) {
         let stopped = Stopped::new(fixture.another().await, Stop::Definition, stop).await;
         // One slot, so that no other chunk is being worked when the job fails.
         let worker = Working::start(&stopped.engine, "worker", 1);
-        let failed = ended(&stopped.engine, stopped.redrive).await;
+        ended(&stopped.engine, stopped.redrive).await;
         worker.stop().await;
+        // Only now: the next chunk may have been leased when the job failed, and is handed back.
+        let failed = stopped.engine.job(stopped.redrive).await.unwrap();
         assert_eq!(failed.status, JobStatus::Failed);
         assert!(failed.error.as_ref().unwrap().contains("nowhere"), "{:?}", failed.error);
         if failed.chunks.pending > 0 {

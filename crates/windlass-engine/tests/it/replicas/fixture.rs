@@ -11,12 +11,17 @@ use windlass_testkit::{Database, PostgresServer, eventually};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A map whose output contains the port of the server that computed it.
-pub(crate) const MAP: &str = "source.table = \"visits\"\n\
+pub(crate) const MAP: &str = "source.table = \"visits\"\nsource.consistency = \"chunk\"\n\
     step.map = \"SELECT inet_server_port() AS port, county, \
     count(*) AS n, sum(amount) AS total, sum(gate(id)) AS gates FROM {source} WHERE {chunk} \
     GROUP BY county\"\n\
     reduce = \"SELECT port, county, sum(n) AS n, sum(total) AS total FROM parts \
     GROUP BY port, county\"\nchunk.items = 10";
+
+/// The same, read at one instant.
+pub(crate) fn at_one_instant() -> String {
+    MAP.replace("source.consistency = \"chunk\"", "source.consistency = \"snapshot\"")
+}
 
 /// The servers of one test, removed with it.
 pub(crate) struct ReplicaFixture {

@@ -1,6 +1,6 @@
 //! Reads on replicas: `map`, `export` and dry runs, in turn.
 
-use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, builder, run};
+use crate::replicas::fixture::{MAP, Reads, ReplicaFixture, at_one_instant, builder, run};
 use tempfile::TempDir;
 use windlass_drivers::Sqlite;
 use windlass_testkit::free_port;
@@ -13,6 +13,22 @@ async fn maps_are_distributed_over_the_replicas() {
     assert_eq!(primary, 0);
     assert_eq!(replicas.iter().sum::<i64>(), 400);
     assert!(replicas.iter().all(|rows| *rows > 0), "{replicas:?}");
+}
+
+/// A snapshot exists on one server only. Rows are planned by keys and by blocks.
+#[tokio::test]
+async fn one_replica_serves_a_job_that_is_read_at_one_instant() {
+    let fixture = ReplicaFixture::new(3000, 2).await;
+    for items in [20, 500] {
+        let job = at_one_instant().replace("chunk.items = 10", &format!("chunk.items = {items}"));
+        let engine = fixture.engine("1h", &job).await;
+        fixture.warm(&engine).await;
+        let done = run(&engine).await;
+        assert!(done.chunks.total >= 4, "{done:?}");
+        let Reads { primary, mut replicas } = fixture.read_by(&engine, done.id).await;
+        replicas.sort_unstable();
+        assert_eq!((primary, replicas.as_slice()), (0, [0, 3000].as_slice()), "{items}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! A replica that is stopped during a read, and started again while the job runs.
 
-use crate::replicas::fixture::{PATIENCE, ReplicaFixture, completed, serving, start, submit};
+use crate::replicas::fixture::{
+    PATIENCE, ReplicaFixture, at_one_instant, completed, serving, start, submit,
+};
 use tokio_postgres::Client;
 use windlass_testkit::{Database, eventually};
 
@@ -39,6 +41,37 @@ async fn a_replica_stopped_during_a_read_serves_again_after_its_restart() {
     let reads = fixture.read_by(&engine, id).await;
     assert!(reads.primary >= 100, "while the replica was away: {reads:?}");
     assert!(reads.replicas[0] > 150, "before and after: {reads:?}");
+}
+
+/// The snapshot was on the replica that stopped, so everything is read again elsewhere.
+#[tokio::test]
+async fn a_job_is_read_again_when_the_replica_with_its_snapshot_stops() {
+    let fixture = ReplicaFixture::new(500, 2).await;
+    let engine = fixture.engine("10s", &at_one_instant()).await;
+    fixture.warm(&engine).await;
+    let gates = [close(&fixture.copy(0), 7).await, close(&fixture.copy(1), 7).await];
+    let id = submit(&engine).await;
+    let (handle, worker) = start(&engine);
+    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let mut reading = None;
+    eventually("a query waits at the gate of one replica", PATIENCE, async || {
+        for n in 0..2 {
+            if fixture.copy(n).one::<i64>(waits).await > 0 {
+                reading = Some(n);
+            }
+        }
+        reading.is_some()
+    })
+    .await;
+    let reading = reading.unwrap();
+    fixture.replicas[reading].stop_immediate();
+    drop(gates);
+    completed(&engine, id).await;
+    handle.shutdown();
+    worker.await.unwrap();
+    let reads = fixture.read_by(&engine, id).await;
+    assert_eq!(reads.replicas[reading], 0, "{reads:?}");
+    assert_eq!(reads.primary + reads.replicas[1 - reading], 500, "{reads:?}");
 }
 
 /// The replica stops after some batches are written to the part.

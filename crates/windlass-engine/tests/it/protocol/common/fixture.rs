@@ -3,6 +3,7 @@
 use std::path::Path;
 use tempfile::TempDir;
 use windlass_core::Config;
+use windlass_core::config::Dialect;
 use windlass_drivers::Sqlite;
 use windlass_engine::{Builder, Engine};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Proxy};
@@ -11,6 +12,7 @@ use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer, Pro
 pub(crate) struct EngineFixture {
     pub(crate) app: TestDatabase,
     pub(crate) store: TestDatabase,
+    pub(crate) dialect: Dialect,
     pub(crate) folder: TempDir,
 }
 
@@ -29,14 +31,21 @@ impl EngineFixture {
         let server = PostgresServer::shared();
         let app = TestDatabase::Postgres(server.database().await);
         let store = TestDatabase::Postgres(server.database().await);
-        EngineFixture { app, store, folder: TempDir::new().unwrap() }
+        let dialect = Dialect::Postgres;
+        EngineFixture { app, store, dialect, folder: TempDir::new().unwrap() }
+    }
+
+    /// With the store in PostgreSQL, in the dialect `strict`.
+    pub(crate) async fn strict() -> EngineFixture {
+        EngineFixture { dialect: Dialect::Strict, ..EngineFixture::postgres().await }
     }
 
     pub(crate) async fn sqlite() -> EngineFixture {
         let folder = TempDir::new().unwrap();
         let open =
             |name: &str| TestDatabase::Sqlite(Sqlite::create(&folder.path().join(name)).unwrap());
-        EngineFixture { app: open("app.db"), store: open("store.db"), folder }
+        let (app, store, dialect) = (open("app.db"), open("store.db"), Dialect::Postgres);
+        EngineFixture { app, store, dialect, folder }
     }
 
     /// With the store in a SQLite file.
@@ -55,7 +64,9 @@ impl EngineFixture {
     /// An empty fixture of the same kind.
     pub(crate) async fn another(&self) -> EngineFixture {
         match self.app {
-            TestDatabase::Postgres(_) => EngineFixture::postgres().await,
+            TestDatabase::Postgres(_) => {
+                EngineFixture { dialect: self.dialect, ..EngineFixture::postgres().await }
+            }
             TestDatabase::Sqlite(_) => EngineFixture::sqlite().await,
             TestDatabase::Mariadb(_) => EngineFixture::mariadb().await,
             #[cfg(feature = "dynamodb")]
@@ -109,7 +120,11 @@ impl EngineFixture {
             }
             _ => jobs.to_owned(),
         };
-        toml(&self.app.url(), &self.store.url(), jobs)
+        let toml = toml(&self.app.url(), &self.store.url(), jobs);
+        match self.dialect {
+            Dialect::Strict => toml.replacen("[store]\n", "[store]\ndialect = \"strict\"\n", 1),
+            _ => toml,
+        }
     }
 
     /// An engine to add handlers to.
@@ -132,6 +147,16 @@ impl EngineFixture {
         let past = self.spell("clock_timestamp() - interval '1 hour'", "1");
         let sql = format!("UPDATE {table} SET lease_until = {past} WHERE status = 'PROCESSING'");
         self.store.run(&sql).await;
+    }
+
+    /// Copies a store in a SQLite file.
+    pub(crate) async fn back_up_store(&self, to: &Path) {
+        let TestDatabase::Sqlite(file) = &self.store else {
+            panic!("the store is not a SQLite file")
+        };
+        let copied = windlass_drivers::rusqlite::Connection::open(file.path())
+            .and_then(|db| db.execute("VACUUM INTO ?1", [to.display().to_string()]));
+        copied.unwrap();
     }
 
     /// The latest expiry of a chunk's lease, in milliseconds of the store's clock.

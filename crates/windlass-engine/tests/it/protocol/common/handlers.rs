@@ -8,7 +8,7 @@ use windlass_core::{ItemError, Outcome};
 use windlass_engine::ItemContext;
 
 /// The answer of a handler.
-type Answer = Pin<Box<dyn Future<Output = Result<Outcome, ItemError>> + Send>>;
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Outcome, ItemError>> + Send>>;
 
 /// A handler that reports each call and answers when the test permits it.
 #[derive(Clone)]
