@@ -18,9 +18,12 @@ pub enum Action {
     FenceAgain(usize),
     ConfirmAgain(usize),
     HandBack(usize),
+    Split(usize),
+    Flush(usize),
     CopyDeadLetters(usize),
     Complete(usize),
     CompleteUnanswered(usize),
+    EndHalfSplit(usize),
     Count(usize),
     Fail { process: usize },
     FailUnfenced(usize),
@@ -33,6 +36,7 @@ pub enum Action {
     Expire(u8),
     Crash(usize),
     StoreCrash,
+    DataCrash,
     Cancel,
     Retry,
     Close,
@@ -58,6 +62,8 @@ impl Action {
             ],
             Action::Fence(_) | Action::FenceUnanswered(_) => &[
                 "windlass-engine/src/execute/acquire.rs::fence",
+                "windlass-engine/src/execute/acquire.rs::check_resumed",
+                "windlass-engine/src/operate/after_restore.rs::unknown_chunk",
                 "windlass-engine/src/execute/acquire.rs::release",
                 "windlass-connectors/src/postgres/fence.rs::fence",
                 "windlass-connectors/src/mysql/fence.rs::fence",
@@ -99,12 +105,30 @@ impl Action {
                 "windlass-store/queries/postgres/release_chunk.sql",
                 "windlass-store/queries/postgres/heartbeat_chunks.sql",
             ],
+            Action::Split(_) => &[
+                "windlass-engine/src/execute/straggler.rs::split_if_slow",
+                "windlass-engine/src/execute/straggler.rs::split_at",
+            ],
+            Action::EndHalfSplit(_) => &[
+                "windlass-engine/src/execute/chunk_end.rs::end_split",
+                "windlass-engine/src/execute/lease.rs::split",
+                "windlass-store/src/postgres/chunks.rs::split",
+                "windlass-store/src/postgres/chunks.rs::add_rest",
+                "windlass-store/src/sqlite/chunks.rs::end_split",
+                "windlass-store/queries/shared/shorten_chunk.sql",
+            ],
+            Action::Flush(_) => &[
+                "windlass-engine/src/execute/flush.rs::flush",
+                "windlass-engine/src/execute/flush.rs::flush_all",
+                "windlass-connectors/src/postgres/commit.rs::flush",
+                "windlass-connectors/sql/postgres/flush.sql",
+            ],
             Action::CopyDeadLetters(_) => {
                 &["windlass-engine/src/execute/chunk_end.rs::copy_dead_letters"]
             }
             Action::Complete(_) | Action::CompleteUnanswered(_) | Action::Count(_) => &[
                 "windlass-engine/src/execute/chunk_end.rs::complete",
-                "windlass-engine/src/execute/chunk_runner.rs::complete_all",
+                "windlass-engine/src/execute/completion.rs::complete_all",
                 "windlass-engine/src/execute/lease.rs::persist",
                 "windlass-store/src/postgres/chunks.rs::end_chunk",
                 "windlass-store/src/postgres/chunks.rs::complete_together",
@@ -167,6 +191,7 @@ impl Action {
             Action::BreakConnection(_)
             | Action::Crash(_)
             | Action::StoreCrash
+            | Action::DataCrash
             | Action::Backup
             | Action::Restore => &[],
         }

@@ -16,8 +16,11 @@ pub enum Clause {
     DeferredWithLedger,
     RecoveryCreatesNoRow,
     RecoveryConfirms,
+    LossEndsLease,
     EpochInStore,
     NonceInStore,
+    FlushBeforeEnd,
+    FlushComparesRow,
     LettersBeforeEnd,
     CountWithEnd,
     JobEndDurable,
@@ -27,11 +30,16 @@ pub enum Clause {
     CancelFences,
     CloseBeforePrune,
     RestoreRaisesEpochs,
+    SplitAcknowledged,
+    SplitWithoutDeferred,
+    SplitComparesLease,
+    SplitInOneTransaction,
+    RestoreFindsRest,
 }
 
 impl Clause {
     /// All clauses.
-    pub const ALL: [Clause; 23] = [
+    pub const ALL: [Clause; 31] = [
         Clause::FenceRaisesRow,
         Clause::FenceRefusesOlderEpochs,
         Clause::NonceInFence,
@@ -44,8 +52,11 @@ impl Clause {
         Clause::DeferredWithLedger,
         Clause::RecoveryCreatesNoRow,
         Clause::RecoveryConfirms,
+        Clause::LossEndsLease,
         Clause::EpochInStore,
         Clause::NonceInStore,
+        Clause::FlushBeforeEnd,
+        Clause::FlushComparesRow,
         Clause::LettersBeforeEnd,
         Clause::CountWithEnd,
         Clause::JobEndDurable,
@@ -55,6 +66,11 @@ impl Clause {
         Clause::CancelFences,
         Clause::CloseBeforePrune,
         Clause::RestoreRaisesEpochs,
+        Clause::SplitAcknowledged,
+        Clause::SplitWithoutDeferred,
+        Clause::SplitComparesLease,
+        Clause::SplitInOneTransaction,
+        Clause::RestoreFindsRest,
     ];
 
     /// What the clause says.
@@ -74,8 +90,11 @@ impl Clause {
                 "after a broken connection a pruned row is not created again"
             }
             Clause::RecoveryConfirms => "after a broken connection the lease is confirmed again",
+            Clause::LossEndsLease => "a lease whose commits the database lost ends",
             Clause::EpochInStore => "a change of a chunk in the store compares the lease",
             Clause::NonceInStore => "that comparison includes the nonce",
+            Clause::FlushBeforeEnd => "commits are on the disk before the chunk ends",
+            Clause::FlushComparesRow => "the flush compares the row with the last commit",
             Clause::LettersBeforeEnd => "dead letters are copied before the chunk ends",
             Clause::CountWithEnd => {
                 "the end of a chunk and the count of open chunks are one transaction"
@@ -92,6 +111,15 @@ impl Clause {
             }
             Clause::RestoreRaisesEpochs => {
                 "`--after-restore` raises the epochs to those of the ledger"
+            }
+            Clause::SplitAcknowledged => "a chunk is split only when its last commit is known",
+            Clause::SplitWithoutDeferred => "a chunk with deferred items is not split",
+            Clause::SplitComparesLease => "a split compares the lease",
+            Clause::SplitInOneTransaction => {
+                "the end of a split chunk and the new chunks are one transaction"
+            }
+            Clause::RestoreFindsRest => {
+                "a chunk is not resumed while the store does not know a chunk of the ledger"
             }
         }
     }
@@ -111,8 +139,14 @@ impl Clause {
             Clause::DeferredWithLedger => (COMMIT, "deferred::defer(&transaction,"),
             Clause::RecoveryCreatesNoRow => (RUNNER, "target.fence_again(&self.ledger)"),
             Clause::RecoveryConfirms => (RUNNER, "store().confirm(&[self.lease()])"),
+            Clause::LossEndsLease => (RUNNER, "ledger.commits < self.ledger.commits"),
             Clause::EpochInStore => (END, "epoch = $3"),
             Clause::NonceInStore => (END, "nonce = $4"),
+            Clause::FlushBeforeEnd => (COMPLETION, ".map(flush::flush_all)"),
+            Clause::FlushComparesRow => (
+                "windlass-connectors/sql/postgres/flush.sql",
+                "USING (job_id, chunk, epoch, nonce, commits)",
+            ),
             Clause::LettersBeforeEnd => (CHUNK_END, "match self.copy_dead_letters().await"),
             Clause::CountWithEnd => (CHUNKS, "count_ended_chunk"),
             Clause::JobEndDurable => {
@@ -134,6 +168,15 @@ impl Clause {
             Clause::RestoreRaisesEpochs => {
                 ("windlass-engine/src/operate/after_restore.rs", "store.raise_epochs(job,")
             }
+            Clause::SplitAcknowledged => (RUNNER, "if self.ledger.commits > commits {"),
+            Clause::SplitWithoutDeferred => {
+                ("windlass-engine/src/execute/straggler.rs", "|| !self.ledger.counts.add_up()")
+            }
+            Clause::SplitComparesLease => {
+                (CHUNKS, "if write_end(tx, lease, progress, &outcome).await?")
+            }
+            Clause::SplitInOneTransaction => (CHUNKS, "add_rest(tx, lease, &job, split)"),
+            Clause::RestoreFindsRest => (ACQUIRE, "self.check_resumed(connection, chunk)"),
         }
     }
 }
@@ -143,6 +186,7 @@ const ADVANCE: &str = "windlass-connectors/sql/postgres/advance.sql";
 const COMMIT: &str = "windlass-connectors/src/postgres/commit.rs";
 const ACQUIRE: &str = "windlass-engine/src/execute/acquire.rs";
 const RUNNER: &str = "windlass-engine/src/execute/chunk_runner.rs";
+const COMPLETION: &str = "windlass-engine/src/execute/completion.rs";
 const CHUNK_END: &str = "windlass-engine/src/execute/chunk_end.rs";
 const CHUNKS: &str = "windlass-store/src/postgres/chunks.rs";
 const END: &str = "windlass-store/queries/postgres/end_chunk.sql";

@@ -1,16 +1,24 @@
 //! The ledger's rules: how a fence and a commit change a row beside the user's data.
 
 use crate::clause::Clause;
+use crate::process::break_connection;
 use crate::protocol::Protocol;
-use crate::state::{ChunkStatus, Commit, Lease, Row, State};
+use crate::state::{ChunkStatus, Commit, Flushed, Lease, Range, Row, State};
 
 impl Protocol {
     /// Raises the row of a chunk to a lease and returns it; `None` if the row refuses the lease.
-    pub(crate) fn fence(&self, state: &mut State, chunk: u8, lease: Lease) -> Option<Row> {
+    pub(crate) fn fence(
+        &self,
+        state: &mut State,
+        chunk: u8,
+        lease: Lease,
+        range: Range,
+    ) -> Option<Row> {
         let slot = &mut state.ledger[usize::from(chunk)];
         let Some(row) = slot else {
-            *slot = Some(Row { lease, commits: 0, cursor: 0, deferred: 0, dead: 0 });
-            return *slot;
+            *slot = Some(Row { lease, commits: 0, cursor: range.after, deferred: 0, dead: 0 });
+            state.flush();
+            return state.ledger[usize::from(chunk)];
         };
         let same_epoch = row.lease.epoch == lease.epoch;
         let same_nonce = row.lease.nonce == lease.nonce || !self.has(Clause::NonceInFence);
@@ -21,18 +29,44 @@ impl Protocol {
         if self.has(Clause::FenceRaisesRow) {
             row.lease = lease;
         }
-        Some(*row)
+        let row = *row;
+        // A fence waits for the disk.
+        state.flush();
+        Some(row)
+    }
+
+    /// Makes the commits of a lease durable. False if the row is not as the lease committed it.
+    pub(crate) fn flush(&self, state: &mut State, chunk: u8, row: Row) -> bool {
+        let kept = state.ledger[usize::from(chunk)] == Some(row);
+        state.flush();
+        kept || !self.has(Clause::FlushComparesRow)
+    }
+
+    /// The user's database crashes and loses what is not on its disk. Its connections break.
+    pub(crate) fn lose_commits(&self, state: &mut State) {
+        if let Some(Flushed { ledger, effects }) = state.flushed.take() {
+            (state.ledger, state.effects) = (ledger, effects);
+        }
+        state.processes.iter_mut().for_each(break_connection);
+        // What was sent to its sessions ends with them.
+        state.in_flight.clear();
     }
 
     /// Reads the row of a lease that has fenced it before; `None` if it has another lease or is gone.
     pub(crate) fn fence_again(&self, state: &mut State, chunk: u8, lease: Lease) -> Option<Row> {
         if !self.has(Clause::RecoveryCreatesNoRow) {
-            return self.fence(state, chunk, lease);
+            let range = Range { after: 0, upto: self.scope.items };
+            return self.fence(state, chunk, lease, range);
         }
         let row = state.ledger[usize::from(chunk)]?;
         let same_nonce = row.lease.nonce == lease.nonce || !self.has(Clause::NonceInFence);
         let own = row.lease.epoch == lease.epoch && same_nonce;
         (own || !self.has(Clause::FenceRaisesRow)).then_some(row)
+    }
+
+    /// The planned chunk that a chunk is a part of. Only the first is split.
+    pub(crate) fn planned(&self, chunk: u8) -> usize {
+        if chunk < self.scope.chunks { usize::from(chunk) } else { 0 }
     }
 
     /// Executes the transaction of a batch. Returns the row afterwards; `None` if the compare-and-set changes no row.
@@ -73,9 +107,8 @@ impl Protocol {
 
     fn apply_effect(&self, state: &mut State, commit: &Commit) {
         let Some(item) = commit.effect else { return };
-        let chunk = usize::from(commit.chunk);
-        state.effects[chunk][usize::from(item)] += 1;
-        let row = &state.store.chunks[chunk];
+        state.effects[self.planned(commit.chunk)][usize::from(item)] += 1;
+        let Some(row) = state.chunk(commit.chunk) else { return };
         // A restored store believes a lease that it had forgotten. If a process of the time before ends a chunk with
         // it, leases that were issued later may still commit: the reason to stop all processes first.
         if state.restored && row.ended_by.is_some_and(|lease| lease.nonce == 0) {

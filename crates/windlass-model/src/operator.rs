@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::clause::Clause;
 use crate::protocol::Protocol;
-use crate::state::{ChunkStatus, JobStatus, Lease, State};
+use crate::state::{ChunkStatus, JobStatus, Lease, Process, State};
 
 /// A nonce that no process has.
 const UNLIKE_ANY: u8 = 2;
@@ -29,10 +29,12 @@ impl Protocol {
         if left.restores > 0 && state.backup.is_some() && !row_missing {
             actions.push(Action::Restore);
         }
-        if state.restored && !state.raised {
+        let unknown = job.status == JobStatus::Paused && state.has_unknown_rows();
+        if state.restored && (!state.raised || unknown) {
             actions.push(Action::AfterRestore);
         }
-        if job.status == JobStatus::Paused {
+        // The message of a job with unknown chunks asks for `--after-restore`.
+        if job.status == JobStatus::Paused && !unknown {
             actions.push(Action::Resume);
         }
     }
@@ -74,6 +76,10 @@ impl Protocol {
 
     pub(crate) fn cancel(&self, state: &mut State) {
         state.left.cancels -= 1;
+        self.cancel_job(state);
+    }
+
+    fn cancel_job(&self, state: &mut State) {
         let job = &mut state.store.job;
         job.status = JobStatus::Cancelled;
         for chunk in &mut state.store.chunks {
@@ -114,11 +120,19 @@ impl Protocol {
         if let Some(backup) = state.backup.take() {
             (state.store, state.restored) = (backup, true);
         }
+        if self.scope.stopped_before_restore {
+            state.processes.iter_mut().for_each(|process| *process = Process::IDLE);
+            state.in_flight.clear();
+        }
     }
 
     /// `--after-restore`: raises the epochs of the chunks to those of their ledger rows.
     pub(crate) fn after_restore(&self, state: &mut State) {
         state.raised = true;
+        // The ledger does not tell which items of the unknown chunks are done.
+        if state.has_unknown_rows() && self.can_cancel(state) {
+            self.cancel_job(state);
+        }
         state.raised_quietly = state.is_idle() && state.in_flight.is_empty();
         if !self.has(Clause::RestoreRaisesEpochs) {
             return;

@@ -8,7 +8,9 @@ use crate::action::Action;
 use crate::clause::Clause;
 use crate::properties;
 use crate::scope::Scope;
-use crate::state::{Chunk, ChunkStatus, Job, JobStatus, Lease, Phase, Process, State, Store};
+use crate::state::{
+    Chunk, ChunkStatus, Flushed, Job, JobStatus, Lease, Phase, Process, Range, State, Store,
+};
 
 /// The commit protocol within a scope, with all of its clauses or without some.
 #[derive(Clone, Debug)]
@@ -45,11 +47,16 @@ impl Protocol {
         if state.left.store_crashes > 0 && may_lose {
             actions.push(Action::StoreCrash);
         }
+        let unflushed =
+            |flushed: &Flushed| flushed.ledger != state.ledger || flushed.effects != state.effects;
+        if state.left.data_crashes > 0 && state.flushed.as_ref().is_some_and(unflushed) {
+            actions.push(Action::DataCrash);
+        }
     }
 
     /// Leases that expire: those without a holder always do, others if their holder is too slow.
     fn expiries(&self, state: &State, actions: &mut Vec<Action>) {
-        for chunk in 0..self.scope.chunks {
+        for chunk in state.chunk_numbers() {
             let processing =
                 state.store.chunks[usize::from(chunk)].status == ChunkStatus::Processing;
             if processing && (!state.has_holder(chunk) || state.left.slow > 0) {
@@ -72,9 +79,9 @@ impl Protocol {
             row.status == ChunkStatus::Processing && !state.has_holder(*chunk)
         };
         if actions.is_empty() && !state.store.job.has_ended() {
-            actions.extend((0..self.scope.chunks).filter(unheld).map(Action::Expire));
+            actions.extend(state.chunk_numbers().filter(unheld).map(Action::Expire));
             if state.store.job.status == JobStatus::Paused {
-                let raise = state.restored && !state.raised;
+                let raise = state.restored && (!state.raised || state.has_unknown_rows());
                 actions.push(if raise { Action::AfterRestore } else { Action::Resume });
             }
             self.steps(state, 0, &mut actions);
@@ -96,18 +103,24 @@ impl Model for Protocol {
             durable: true,
             letters: 0,
             ended_by: None,
+            range: Range { after: 0, upto: items },
+            split_from: None,
         };
         let job = Job { status: JobStatus::Live, open: chunks, closed: false, removed: false };
         let chunks = usize::from(chunks);
+        // The ledger keeps the rows of chunks that a restored store does not know.
+        // Without a clause, a chunk may be split twice.
+        let rows = chunks + 2 * usize::from(budget.splits);
         vec![State {
             store: Store { job, chunks: vec![chunk; chunks] },
             backup: None,
             restored: false,
             raised: false,
             raised_quietly: false,
-            ledger: vec![None; chunks],
+            ledger: vec![None; rows],
             ledger_pruned: false,
             effects: vec![vec![0; usize::from(items)]; chunks],
+            flushed: None,
             processes: vec![Process::IDLE; usize::from(processes)],
             in_flight: BTreeSet::new(),
             left: budget,
@@ -139,6 +152,10 @@ impl Model for Protocol {
             Action::StoreCrash => {
                 state.left.store_crashes -= 1;
                 self.lose_writes(&mut state);
+            }
+            Action::DataCrash => {
+                state.left.data_crashes -= 1;
+                self.lose_commits(&mut state);
             }
             Action::Cancel => self.cancel(&mut state),
             Action::Retry => self.retry(&mut state),

@@ -11,6 +11,10 @@ pub struct Budget {
     pub unanswered: u8,
     /// Crashes of the store's server that lose what is not on its disk.
     pub store_crashes: u8,
+    /// Crashes of the user's database that lose what is not on its disk, and what is in flight.
+    pub data_crashes: u8,
+    /// Chunks that are split.
+    pub splits: u8,
     /// Items that are deferred.
     pub deferred: u8,
     /// Deferred items that become dead letters.
@@ -46,6 +50,8 @@ pub struct Scope {
     pub prune_before_restore: bool,
     /// Drops the assumption that a restored store gets commands only after `--after-restore`.
     pub early_commands: bool,
+    /// All processes are stopped before the store is restored, as operators are told to.
+    pub stopped_before_restore: bool,
 }
 
 impl Scope {
@@ -60,6 +66,7 @@ impl Scope {
             budget: Budget { unanswered: 1, ..Budget::default() },
             prune_before_restore: false,
             early_commands: false,
+            stopped_before_restore: false,
         }
     }
 
@@ -98,6 +105,19 @@ impl Scope {
         Scope { name: "chunks", chunks: 2, processes: 2, budget, ..Scope::smallest() }
     }
 
+    /// A database that loses commits which did not wait for its disk, during a redrive that fails.
+    pub fn database() -> Scope {
+        let budget = Budget {
+            slow: 1,
+            unanswered: 1,
+            data_crashes: 1,
+            deferred: 1,
+            failures: 1,
+            ..Budget::default()
+        };
+        Scope { name: "database", budget, ..Scope::redrive() }
+    }
+
     /// A redrive that fails or is cancelled.
     pub fn redrive() -> Scope {
         let budget = Budget {
@@ -131,6 +151,46 @@ impl Scope {
         Scope { name: "restore", items: 2, processes: 2, budget, ..Scope::smallest() }
     }
 
+    /// A chunk that is split while leases are lost, answers are lost, items are deferred and the job is cancelled.
+    pub fn splits() -> Scope {
+        let budget = Budget {
+            splits: 1,
+            slow: 1,
+            unanswered: 1,
+            store_crashes: 1,
+            deferred: 1,
+            cancels: 1,
+            ..Budget::default()
+        };
+        Scope { name: "splits", items: 2, processes: 2, budget, ..Scope::smallest() }
+    }
+
+    /// A chunk that is split by a process whose lease has expired.
+    pub fn splits_of_lost_leases() -> Scope {
+        let budget = Budget { splits: 1, slow: 1, ..Budget::default() };
+        Scope { name: "splits of lost leases", budget, ..Scope::splits() }
+    }
+
+    /// A chunk that is split, in a database that loses commits which did not wait for its disk.
+    pub fn lost_splits() -> Scope {
+        let budget =
+            Budget { splits: 1, slow: 1, unanswered: 1, data_crashes: 1, ..Budget::default() };
+        Scope { name: "lost splits", items: 3, processes: 2, budget, ..Scope::smallest() }
+    }
+
+    /// A store that is restored to a time before or after a split.
+    pub fn restored_splits() -> Scope {
+        let budget = Budget { splits: 1, slow: 1, unanswered: 1, restores: 1, ..Budget::default() };
+        Scope {
+            name: "restored splits",
+            items: 2,
+            processes: 2,
+            budget,
+            stopped_before_restore: true,
+            ..Scope::smallest()
+        }
+    }
+
     /// All scopes in which the whole protocol must hold.
     pub fn all() -> Vec<Scope> {
         vec![
@@ -138,8 +198,12 @@ impl Scope {
             Scope::faults(),
             Scope::operators(),
             Scope::chunks(),
+            Scope::database(),
             Scope::redrive(),
             Scope::restore(),
+            Scope::splits(),
+            Scope::lost_splits(),
+            Scope::restored_splits(),
         ]
     }
 }

@@ -67,6 +67,16 @@ pub(crate) struct Chunk {
     pub(crate) letters: u8,
     /// The lease that ended it.
     pub(crate) ended_by: Option<Lease>,
+    pub(crate) range: Range,
+    /// The end of its range before it was split, while the split is not on the store's disk.
+    pub(crate) split_from: Option<u8>,
+}
+
+/// The items of a chunk: those after the first bound, up to the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Range {
+    pub(crate) after: u8,
+    pub(crate) upto: u8,
 }
 
 /// Windlass's own database.
@@ -121,7 +131,7 @@ pub enum Statement {
     /// A batch. The number separates equal ones.
     Commit(Commit, u8),
     /// A fence.
-    Fence(u8, Lease),
+    Fence(u8, Lease, Range),
 }
 
 /// How far a process is with its chunk. A crash or a loss of the lease may happen in each phase.
@@ -138,16 +148,18 @@ pub(crate) enum Phase {
     Working(Row),
     /// A batch was sent; no answer yet.
     Sent(Commit, u8),
-    /// The connection broke: it is not known whether the batch was committed.
-    Broken,
+    /// The connection broke: it is not known whether the batch was committed. The row had this many commits before.
+    Broken(u8),
     /// Fenced again after a broken connection, not confirmed.
     Refenced(Row),
-    /// A redrive's chunk fails: the ledger must become final first.
-    Settling,
+    /// A redrive's chunk fails: the ledger must become final first. The row had this many commits.
+    Settling(u8),
     /// The same, fenced again.
     Settled(Row),
-    /// The chunk is to become `FAILED`.
-    Failing,
+    /// The chunk is to become `FAILED`, if the row is still like this.
+    Failing(Option<Row>),
+    /// The commits are on disk.
+    Flushed(Row),
     /// The dead letters are copied.
     Copied(Row),
     /// The chunk has ended but is not counted. Only without [`crate::Clause::CountWithEnd`].
@@ -164,11 +176,30 @@ pub(crate) struct Process {
     pub(crate) phase: Phase,
     pub(crate) chunk: u8,
     pub(crate) lease: Lease,
+    /// The items of the chunk as they were when it was leased.
+    pub(crate) range: Range,
+    /// Its last commit was acknowledged, or found after a broken connection.
+    pub(crate) acknowledged: bool,
+    /// It ends the chunk at its cursor.
+    pub(crate) splits: bool,
 }
 
 impl Process {
-    pub(crate) const IDLE: Process =
-        Process { phase: Phase::Idle, chunk: 0, lease: Lease { epoch: 0, nonce: 0 } };
+    pub(crate) const IDLE: Process = Process {
+        phase: Phase::Idle,
+        chunk: 0,
+        lease: Lease { epoch: 0, nonce: 0 },
+        range: Range { after: 0, upto: 0 },
+        acknowledged: false,
+        splits: false,
+    };
+}
+
+/// The ledger and the effects as they are on the disk of the user's database.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Flushed {
+    pub(crate) ledger: Vec<Option<Row>>,
+    pub(crate) effects: Vec<Vec<u8>>,
 }
 
 /// One state of the whole system.
@@ -184,8 +215,10 @@ pub struct State {
     pub(crate) raised_quietly: bool,
     pub(crate) ledger: Vec<Option<Row>>,
     pub(crate) ledger_pruned: bool,
-    /// How often the effect of each item of each chunk was applied.
+    /// How often the effect of each item of each planned chunk was applied.
     pub(crate) effects: Vec<Vec<u8>>,
+    /// `None` if the database does not crash any more.
+    pub(crate) flushed: Option<Flushed>,
     pub(crate) processes: Vec<Process>,
     pub(crate) in_flight: BTreeSet<Statement>,
     /// Faults, failures and commands that may still happen.
@@ -199,10 +232,25 @@ pub struct State {
 impl State {
     /// Whether a process works on the present lease of a chunk.
     pub(crate) fn has_holder(&self, chunk: u8) -> bool {
-        let lease = self.store.chunks[usize::from(chunk)].lease;
+        let Some(lease) = self.chunk(chunk).map(|chunk| chunk.lease) else { return false };
         self.processes.iter().any(|process| {
             process.phase != Phase::Idle && process.chunk == chunk && process.lease == lease
         })
+    }
+
+    /// The chunks that the store knows.
+    pub(crate) fn chunk_numbers(&self) -> std::ops::Range<u8> {
+        0..self.store.chunks.len() as u8
+    }
+
+    /// Whether the ledger has rows of chunks that the store does not know.
+    pub(crate) fn has_unknown_rows(&self) -> bool {
+        self.ledger.iter().skip(self.store.chunks.len()).any(Option::is_some)
+    }
+
+    /// A chunk, unless a restored store does not know it.
+    pub(crate) fn chunk(&self, number: u8) -> Option<&Chunk> {
+        self.store.chunks.get(usize::from(number))
     }
 
     /// Whether a process waits for the answer of a statement.
@@ -213,6 +261,12 @@ impl State {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.processes.iter().all(|process| process.phase == Phase::Idle)
+    }
+
+    /// Puts everything in the user's database on its disk, as each transaction that waits for the disk does.
+    pub(crate) fn flush(&mut self) {
+        self.flushed = (self.left.data_crashes > 0)
+            .then(|| Flushed { ledger: self.ledger.clone(), effects: self.effects.clone() });
     }
 
     /// Forgets what cannot matter any more, so that equal situations are equal states.

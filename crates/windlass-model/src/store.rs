@@ -2,7 +2,7 @@
 
 use crate::clause::Clause;
 use crate::protocol::Protocol;
-use crate::state::{ChunkStatus, JobStatus, Lease, Phase, Process, State};
+use crate::state::{Chunk, ChunkStatus, JobStatus, Lease, Phase, Process, Range, Row, State};
 
 /// What the store says about a lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,13 +16,18 @@ impl Protocol {
     /// Leases a chunk at a new epoch and nonce for an idle process.
     pub(crate) fn lease(&self, state: &mut State, process: usize, chunk: u8, cancel: bool) {
         let nonce = u8::from(state.restored);
+        // A lease is on the disk before it is used, and with it everything before.
+        for chunk in &mut state.store.chunks {
+            chunk.durable |= chunk.split_from.take().is_some();
+        }
         let row = &mut state.store.chunks[usize::from(chunk)];
         if !cancel || self.has(Clause::CancelRaisesEpoch) {
             row.lease = Lease { epoch: row.lease.epoch + 1, nonce };
         }
         (row.status, row.ending) = (ChunkStatus::Processing, cancel);
         let phase = if cancel { Phase::LeasedToCancel } else { Phase::Leased };
-        state.processes[process] = Process { phase, chunk, lease: row.lease };
+        let (lease, range) = (row.lease, row.range);
+        state.processes[process] = Process { phase, chunk, lease, range, ..Process::IDLE };
     }
 
     /// Whether a chunk of a cancelled job may be leased in order to end it: it was leased before, and no other process
@@ -46,7 +51,7 @@ impl Protocol {
 
     /// Whether the chunk is still at the lease of a process.
     pub(crate) fn is_leased(&self, state: &State, process: &Process) -> bool {
-        let row = &state.store.chunks[usize::from(process.chunk)];
+        let Some(row) = state.chunk(process.chunk) else { return false };
         let epoch = row.lease.epoch == process.lease.epoch || !self.has(Clause::EpochInStore);
         let nonce = row.lease.nonce == process.lease.nonce
             || !self.has(Clause::NonceInStore)
@@ -85,6 +90,40 @@ impl Protocol {
         true
     }
 
+    /// Ends a chunk at its cursor and adds the rest as a new chunk, in one transaction. Returns whether the lease was
+    /// valid. A chunk of a job that is not live is released.
+    pub(crate) fn end_split(&self, state: &mut State, process: &Process, row: Row, half: bool) {
+        let leased = self.is_leased(state, process) || !self.has(Clause::SplitComparesLease);
+        if !leased || state.chunk(process.chunk).is_none() || state.store.job.removed {
+            return;
+        }
+        if state.store.job.status != JobStatus::Live {
+            return self.release(state, process);
+        }
+        let chunk = &mut state.store.chunks[usize::from(process.chunk)];
+        let was_open = matches!(chunk.status, ChunkStatus::Pending | ChunkStatus::Processing);
+        (chunk.status, chunk.ended_by) = (ChunkStatus::Completed, Some(process.lease));
+        (chunk.durable, chunk.split_from) = (false, Some(chunk.range.upto));
+        chunk.range.upto = row.cursor;
+        let rest = Chunk {
+            status: ChunkStatus::Pending,
+            lease: Lease { epoch: 0, nonce: 0 },
+            ending: false,
+            durable: true,
+            letters: 0,
+            ended_by: None,
+            range: Range { after: row.cursor, upto: process.range.upto },
+            split_from: None,
+        };
+        if !half {
+            state.store.chunks.push(rest);
+            state.store.job.open += 1;
+        }
+        if was_open {
+            self.count_ended(state);
+        }
+    }
+
     /// Counts a chunk as ended, and ends the job when nothing is open.
     pub(crate) fn count_ended(&self, state: &mut State) {
         state.store.job.open -= 1;
@@ -97,22 +136,30 @@ impl Protocol {
             return;
         }
         if state.store.job.status == JobStatus::Live {
-            let failed = |chunk: &crate::state::Chunk| chunk.status == ChunkStatus::Failed;
+            let failed = |chunk: &Chunk| chunk.status == ChunkStatus::Failed;
             let failed = state.store.chunks.iter().any(failed);
             state.store.job.status = if failed { JobStatus::Failed } else { JobStatus::Completed };
         }
         // The end of a job is durable, and everything before it.
         if self.has(Clause::JobEndDurable) {
-            state.store.chunks.iter_mut().for_each(|chunk| chunk.durable = true);
+            for chunk in &mut state.store.chunks {
+                (chunk.durable, chunk.split_from) = (true, None);
+            }
         }
     }
 
     /// The store's server crashes and loses the ends that were not on its disk.
     pub(crate) fn lose_writes(&self, state: &mut State) {
         let job = &mut state.store.job;
+        // A split that is lost takes its new chunk with it, which nothing has leased.
+        if state.store.chunks.iter().any(|chunk| chunk.split_from.is_some()) {
+            state.store.chunks.pop();
+            job.open -= 1;
+        }
         for chunk in &mut state.store.chunks {
             if chunk.status == ChunkStatus::Completed && !chunk.durable {
                 (chunk.status, chunk.ended_by) = (ChunkStatus::Processing, None);
+                chunk.range.upto = chunk.split_from.take().unwrap_or(chunk.range.upto);
                 job.open += 1;
                 if job.status == JobStatus::Completed {
                     job.status = JobStatus::Live;

@@ -21,3 +21,12 @@ fn a_restored_store_must_get_no_cancel_before_after_restore() {
     let scope = Scope { early_commands: true, ..scope };
     assert!(counterexample(Protocol::new(scope), property).is_some());
 }
+
+/// A process whose lease a restored store believes again may split a chunk that others have worked on since.
+#[test]
+fn a_process_that_may_split_a_chunk_must_be_stopped_before_a_restore() {
+    let property = "each effect at most once";
+    assert_eq!(counterexample(Protocol::new(Scope::restored_splits()), property), None);
+    let scope = Scope { stopped_before_restore: false, ..Scope::restored_splits() };
+    assert!(counterexample(Protocol::new(scope), property).is_some());
+}

@@ -8,6 +8,7 @@ use windlass_model::{Clause, GenerationClause, Generations, Protocol, Scope};
 const ONCE: &str = "each effect at most once";
 const DONE: &str = "COMPLETED means done";
 const FINAL: &str = "no effect after the end of a chunk";
+const COVERED: &str = "the chunks cover each item once";
 const LEFT: &str = "every state is left";
 const VALID: &str = "a valid lease is never refused";
 
@@ -25,6 +26,9 @@ fn counterexamples() -> Vec<(Clause, Scope, &'static str)> {
         (Clause::RecoveryCreatesNoRow, Scope::faults(), ONCE),
         (Clause::EpochInStore, Scope::operators(), VALID),
         (Clause::NonceInStore, Scope::restore(), DONE),
+        (Clause::LossEndsLease, Scope::database(), ONCE),
+        (Clause::FlushBeforeEnd, Scope::database(), DONE),
+        (Clause::FlushComparesRow, Scope::database(), DONE),
         (Clause::LettersBeforeEnd, Scope::faults(), DONE),
         (Clause::CountWithEnd, Scope::smallest(), LEFT),
         (Clause::JobEndDurable, Scope::chunks(), ONCE),
@@ -34,6 +38,11 @@ fn counterexamples() -> Vec<(Clause, Scope, &'static str)> {
         (Clause::CancelFences, Scope::operators(), FINAL),
         (Clause::CloseBeforePrune, Scope::operators(), ONCE),
         (Clause::RestoreRaisesEpochs, Scope::restore(), VALID),
+        (Clause::SplitAcknowledged, Scope::splits(), ONCE),
+        (Clause::SplitWithoutDeferred, Scope::splits(), DONE),
+        (Clause::SplitComparesLease, Scope::splits_of_lost_leases(), ONCE),
+        (Clause::SplitInOneTransaction, Scope::splits(), COVERED),
+        (Clause::RestoreFindsRest, Scope::restored_splits(), ONCE),
     ]
 }
 

@@ -31,6 +31,11 @@ fn the_protocol_holds_with_several_chunks_and_a_store_that_loses_writes() {
 }
 
 #[test]
+fn the_protocol_holds_when_the_database_loses_commits() {
+    holds(Scope::database());
+}
+
+#[test]
 fn the_protocol_holds_for_redrives() {
     holds(Scope::redrive());
 }
@@ -38,6 +43,21 @@ fn the_protocol_holds_for_redrives() {
 #[test]
 fn the_protocol_holds_when_the_store_is_restored() {
     holds(Scope::restore());
+}
+
+#[test]
+fn the_protocol_holds_when_a_chunk_is_split() {
+    holds(Scope::splits());
+}
+
+#[test]
+fn the_protocol_holds_when_the_database_loses_commits_of_a_split_chunk() {
+    holds(Scope::lost_splits());
+}
+
+#[test]
+fn the_protocol_holds_when_the_store_is_restored_to_before_a_split() {
+    holds(Scope::restored_splits());
 }
 
 #[test]
