@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Child;
+use std::sync::Mutex;
 
 use nix::sys::signal::Signal;
 
@@ -18,9 +19,9 @@ use crate::postgres::{Database, PostgresServer, USER};
 /// PgBouncer resets connections only in session mode.
 pub struct PgBouncer {
     port: u16,
-    running: Child,
+    running: Mutex<Child>,
     /// Dropped after the process that runs in it.
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl PgBouncer {
@@ -29,22 +30,22 @@ impl PgBouncer {
 
     /// Starts a pooler for all databases of a server.
     pub fn start(server: &PostgresServer) -> Self {
-        let program = find();
-        let account = Account::find();
-        let folder = Folder::create(account);
-        let settings = folder.path().join("pgbouncer.ini");
+        let folder = Folder::create(Account::find());
         let started = on_free_port(|port| {
-            fs::write(&settings, ini(server, port)).expect("failed to write the settings");
-            let _ = fs::remove_file(folder.log());
-            let mut command = account.command(&program, folder.path());
-            command.arg(&settings);
-            // SIGKILL: it has no state that an orderly shutdown would save.
-            launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(&folder))
+            fs::write(settings(&folder), ini(server, port)).expect("failed to write the settings");
+            start(&folder)
         });
         match started {
-            Ok((running, port)) => Self { port, running, _folder: folder },
+            Ok((running, port)) => Self { port, running: Mutex::new(running), folder },
             Err(log) => panic!("PgBouncer does not start\n{log}"),
         }
+    }
+
+    /// Kills the pooler and starts it again on the same port.
+    pub fn restart(&self) {
+        let mut running = self.running.lock().unwrap();
+        end(&mut running);
+        *running = start(&self.folder).unwrap_or_else(|log| panic!("failed to restart it\n{log}"));
     }
 
     /// The address it listens on.
@@ -60,9 +61,26 @@ impl PgBouncer {
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        let _ = self.running.kill();
-        let _ = self.running.wait();
+        end(self.running.get_mut().unwrap());
     }
+}
+
+fn settings(folder: &Folder) -> PathBuf {
+    folder.path().join("pgbouncer.ini")
+}
+
+/// Starts the process with the settings in its folder.
+fn start(folder: &Folder) -> Result<Child, String> {
+    let _ = fs::remove_file(folder.log());
+    let mut command = Account::find().command(&find(), folder.path());
+    command.arg(settings(folder));
+    // SIGKILL: it has no state that an orderly shutdown would save.
+    launch(command, &folder.log(), Signal::SIGKILL, |_| is_up(folder))
+}
+
+fn end(running: &mut Child) {
+    let _ = running.kill();
+    let _ = running.wait();
 }
 
 fn ini(server: &PostgresServer, port: u16) -> String {

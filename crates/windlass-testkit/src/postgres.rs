@@ -7,6 +7,7 @@ mod replica;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -105,6 +106,11 @@ impl PostgresServer {
         let maintenance = Database::new("postgres", self.url("postgres"));
         maintenance.run(&format!("CREATE DATABASE {name}")).await;
         Database::new(&name, self.url(&name))
+    }
+
+    /// The file that the server writes its log to.
+    pub fn log_file(&self) -> PathBuf {
+        self.folder.log()
     }
 
     /// Stops the server in order and disconnects its clients. `start_again` starts it again.

@@ -9,6 +9,7 @@ pub(crate) mod wire;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -18,6 +19,7 @@ use faults::{Cut, Faults, Moment};
 /// Forwards everything until it is told to cut. Each armed cut happens once.
 pub struct Proxy {
     addr: SocketAddr,
+    upstream: Upstream,
     faults: Arc<Faults>,
     sessions: Sessions,
     accepted: Arc<AtomicUsize>,
@@ -32,6 +34,9 @@ enum Protocol {
 }
 
 type Sessions = Arc<Mutex<JoinSet<()>>>;
+
+/// The server that new connections lead to.
+type Upstream = Arc<Mutex<SocketAddr>>;
 
 impl Proxy {
     /// Listens on a free port of 127.0.0.1 and forwards connections to the PostgreSQL server at `upstream`.
@@ -51,9 +56,10 @@ impl Proxy {
         let faults = Arc::new(Faults::default());
         let sessions = Sessions::default();
         let accepted = Arc::new(AtomicUsize::new(0));
+        let upstream = Arc::new(Mutex::new(upstream));
         let passed_on = (faults.clone(), sessions.clone(), accepted.clone());
-        let accepting = tokio::spawn(accept(listener, protocol, upstream, passed_on));
-        Self { addr, faults, sessions, accepted, accepting }
+        let accepting = tokio::spawn(accept(listener, protocol, upstream.clone(), passed_on));
+        Self { addr, upstream, faults, sessions, accepted, accepting }
     }
 
     /// The address it listens on.
@@ -101,6 +107,16 @@ impl Proxy {
         sessions.shutdown().await;
     }
 
+    /// From now on, new connections lead to this server. Open ones stay until they are cut.
+    pub fn redirect(&self, upstream: SocketAddr) {
+        *self.upstream.lock().unwrap() = upstream;
+    }
+
+    /// From now on, each message of a client arrives this much later. Zero ends it.
+    pub fn delay(&self, delay: Duration) {
+        self.faults.delay(delay);
+    }
+
     /// From now on, `percent` of the statements that contain `text` fail, chosen by a seeded random sequence. They
     /// fail in turn in three ways: the server never gets the statement, the answer is cut in the middle, or the
     /// answer is a transient error. MySQL only.
@@ -134,12 +150,13 @@ impl Drop for Proxy {
 async fn accept(
     listener: TcpListener,
     protocol: Protocol,
-    upstream: SocketAddr,
+    upstream: Upstream,
     (faults, sessions, accepted): (Arc<Faults>, Sessions, Arc<AtomicUsize>),
 ) {
     while let Ok((client, _)) = listener.accept().await {
         accepted.fetch_add(1, Ordering::Relaxed);
         let faults = faults.clone();
+        let upstream = *upstream.lock().unwrap();
         let mut sessions = sessions.lock().unwrap();
         forget_ended(&mut sessions);
         sessions.spawn(async move {

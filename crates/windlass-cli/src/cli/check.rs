@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use windlass::{Checked, Engine, JobType, Problem, step_problem};
 use windlass_connectors::RowCount;
 use windlass_core::StepKind;
-use windlass_core::config::Health;
+use windlass_core::config::{Dialect, Health};
 use windlass_core::problem::Code;
 use windlass_server::check_keys;
 
@@ -32,6 +32,9 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
             && let Err(error) = check_keys(auth).await
         {
             warnings.push(error.to_string());
+        }
+        if config.store.dialect == Dialect::Strict {
+            warnings.push(STRICT_STORE.to_owned());
         }
         let engine = super::config::connect(config).await?;
         for (name, connection) in &engine.config().connections {
@@ -119,6 +122,9 @@ pub(super) async fn run(args: Args, path: &Path) -> anyhow::Result<ExitCode> {
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) })
 }
+
+const STRICT_STORE: &str = "store.dialect: `strict` has no notifications, so processes poll for changes; it is slower, and \
+                            tested on PostgreSQL only";
 
 /// Why commits on a connection could be lost. An unreachable database is reported elsewhere.
 async fn durability_risk(engine: &Engine, name: &str) -> Option<String> {

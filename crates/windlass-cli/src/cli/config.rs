@@ -32,6 +32,13 @@ impl Restore {
                 print::count(*rows as i64, "ledger row")
             );
         }
+        for (connection, job, rows) in &done.replanned {
+            eprintln!(
+                "  {connection}: job {job} was planned further after the backup and is cancelled; {} cannot be assigned. \
+                 Submit again what is missing",
+                print::count(*rows as i64, "ledger row")
+            );
+        }
         for (connection, error) in &done.unreachable {
             eprintln!("  {connection}: could not be reached and was not changed: {error}");
         }

@@ -20,6 +20,7 @@ mod dashboard;
 mod demo;
 #[cfg(feature = "aws")]
 mod dynamodb;
+mod failover;
 mod faults;
 mod merge;
 mod nightly;
@@ -30,4 +31,5 @@ mod relationships;
 mod steering;
 mod steps;
 mod timesheets;
+mod torture;
 mod visits;

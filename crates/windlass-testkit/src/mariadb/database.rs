@@ -47,16 +47,20 @@ impl MariaDatabase {
     /// A new connection with SQL modes for standard SQL: names in double quotes, `||` as concatenation, and no
     /// backslash escapes.
     pub async fn client(&self) -> Conn {
+        self.try_client().await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// The same, or the error.
+    pub async fn try_client(&self) -> Result<Conn, mysql_async::Error> {
         let opts = Opts::from_url(&self.url).expect("the URL is malformed");
         let modes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES')";
         let opts = OptsBuilder::from_opts(opts).prefer_socket(false).init(vec![modes]);
-        Conn::new(opts).await.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+        Conn::new(opts).await
     }
 
     /// Runs statements and returns an error if one fails.
     pub async fn try_run(&self, sql: &str) -> Result<(), mysql_async::Error> {
-        use mysql_async::prelude::Queryable as _;
-        self.client().await.query_drop(sql).await
+        self.try_client().await?.query_drop(sql).await
     }
 
     /// Runs statements separated by semicolons, on a new connection.
@@ -83,15 +87,22 @@ impl MariaDatabase {
 
     /// All values of a query as text, `None` for NULL.
     pub async fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
-        let mut conn = self.client().await;
-        let rows: Vec<Row> =
-            conn.query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        self.try_rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+    }
+
+    /// The same, or the error.
+    pub async fn try_rows(
+        &self,
+        sql: &str,
+    ) -> Result<Vec<Vec<Option<String>>>, mysql_async::Error> {
+        let mut conn = self.try_client().await?;
+        let rows: Vec<Row> = conn.query(sql).await?;
         let _ = conn.disconnect().await;
         let text = |value: Value| match value {
             Value::NULL => None,
             Value::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
             other => Some(other.as_sql(true)),
         };
-        rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect()
+        Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(text).collect()).collect())
     }
 }

@@ -16,9 +16,11 @@ impl MariaServer {
     /// A replica of this primary. It starts empty and catches up after a moment. After a restart it continues from the
     /// last transaction that it has.
     pub fn replica(&self) -> MariaServer {
+        // Since 11.4 a replica verifies the primary's certificate by default, and this primary has none.
         let follow = format!(
             "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='{USER}', \
-             MASTER_PASSWORD='{PASSWORD}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1;\n\
+             MASTER_PASSWORD='{PASSWORD}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1, \
+             MASTER_SSL=0, MASTER_SSL_VERIFY_SERVER_CERT=0;\n\
              START SLAVE;\n",
             self.port
         );

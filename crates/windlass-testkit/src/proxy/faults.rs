@@ -1,13 +1,15 @@
-//! The armed cut, the reads that fail at random, and their counters.
+//! The armed cut, the delay, the reads that fail at random, and their counters.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The state that all sessions of a proxy share.
 #[derive(Default)]
 pub(super) struct Faults {
     armed: Mutex<Option<Cut>>,
     cuts: AtomicUsize,
+    delay: Mutex<Duration>,
     flaky: Mutex<Option<Flaky>>,
     reads: AtomicUsize,
     failed: AtomicUsize,
@@ -53,6 +55,19 @@ impl Faults {
     /// Takes the armed cut if it matches the transaction of this session.
     pub(super) fn take_if(&self, fits: impl FnOnce(&Cut) -> bool) -> Option<Cut> {
         self.armed.lock().unwrap().take_if(|cut| fits(cut))
+    }
+
+    /// From now on, each message of a client arrives this much later.
+    pub(super) fn delay(&self, delay: Duration) {
+        *self.delay.lock().unwrap() = delay;
+    }
+
+    /// Waits as long as messages are delayed by now.
+    pub(super) async fn pause(&self) {
+        let delay = *self.delay.lock().unwrap();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
     }
 
     /// From now on, `percent` of the statements with this text fail.

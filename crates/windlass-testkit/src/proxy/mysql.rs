@@ -52,6 +52,7 @@ async fn pass_queries(
 ) -> io::Result<()> {
     let mut statements = Statements::default();
     while let Some(packet) = read(&mut client).await? {
+        faults.pause().await;
         let mut ran: Option<Arc<str>> = None;
         match (packet.number(), packet.body()) {
             (0, [QUERY, sql @ ..]) => ran = Some(String::from_utf8_lossy(sql).into()),

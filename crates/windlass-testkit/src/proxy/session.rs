@@ -53,6 +53,7 @@ async fn pass_queries(
     let mut server = BufWriter::new(server);
     let mut statements = Statements::default();
     while let Some(message) = wire::read(&mut client).await? {
+        faults.pause().await;
         if statements.see(&message) {
             let fits = |cut: &Cut| cut.of.as_ref().is_none_or(|text| statements.ran(text));
             match faults.take_if(fits) {

@@ -30,6 +30,11 @@ async fn many_clients_share_a_few_connections() {
                        WHERE datname = current_database() AND pid <> pg_backend_pid()";
     assert_eq!(database.one::<i64>(connections).await, PgBouncer::POOL_SIZE as i64);
 
+    pooler.restart();
+    assert!(clients[0].batch_execute("SELECT 1").await.is_err(), "open connections are closed");
+    let again = tokio_postgres::connect(&url, NoTls).await;
+    assert!(again.is_ok(), "it is back at the same address");
+
     let addr = pooler.addr();
     drop(pooler);
     assert!(TcpStream::connect(addr).is_err(), "it ends with its handle");

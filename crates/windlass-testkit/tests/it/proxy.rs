@@ -1,7 +1,9 @@
 //! The proxy cuts at the requested moment, once, and no other connection.
 
+use std::time::Duration;
+
 use tokio_postgres::{Client, NoTls};
-use windlass_testkit::{Database, PostgresServer, Proxy};
+use windlass_testkit::{Database, Options, PostgresServer, Proxy};
 
 async fn setup() -> (Database, Proxy) {
     let server = PostgresServer::shared();
@@ -111,4 +113,32 @@ async fn large_messages_pass_both_ways() {
     let text = "x".repeat(5_000_000);
     let row = client.query_one("SELECT $1::text", &[&text]).await.unwrap();
     assert_eq!(row.get::<_, String>(0), text);
+}
+
+#[tokio::test]
+async fn new_connections_lead_to_the_other_server_after_a_redirect() {
+    let (database, proxy) = setup().await;
+    let url = proxy.url_via(database.url());
+    let before = client(&url).await;
+    let other = PostgresServer::start(Options { fsync: false, ..Options::default() });
+    proxy.redirect(other.addr());
+    before.batch_execute("INSERT INTO things VALUES (1)").await.unwrap();
+    let port = async |url: &str| {
+        let row = client(url).await.query_one("SHOW port", &[]).await.unwrap();
+        row.get::<_, String>(0)
+    };
+    let through = proxy.url_via(&other.url("postgres"));
+    assert_eq!(port(&through).await, other.addr().port().to_string());
+    assert_eq!(things(&database).await, 1, "open connections stay");
+}
+
+#[tokio::test]
+async fn delayed_messages_arrive() {
+    let (database, proxy) = setup().await;
+    let mut delayed = client(&proxy.url_via(database.url())).await;
+    proxy.delay(Duration::from_millis(50));
+    insert(&mut delayed, "things").await.unwrap();
+    proxy.delay(Duration::ZERO);
+    insert(&mut delayed, "things").await.unwrap();
+    assert_eq!((proxy.cuts(), things(&database).await), (0, 2));
 }

@@ -24,7 +24,7 @@ async fn the_largest_request_is_accepted_and_a_larger_one_rejected() {
     let (_data, server) = start_server().await;
     let around = request(0).to_string().len();
     let job = server.post("/api/v1/jobs", &request(MOST - around)).await.is(201);
-    assert_eq!(job["items"]["total"], 0, "nothing is planned yet");
+    assert_eq!(job["items"]["total"], 1, "its one item is planned by the submit");
     let listed = server.get("/api/v1/jobs").await;
     assert!(listed.text.len() < 10_000, "a listing has {} bytes", listed.text.len());
     let refused = server.post("/api/v1/jobs", &request(MOST - around + 1)).await.is(400);

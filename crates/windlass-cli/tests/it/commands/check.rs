@@ -220,3 +220,23 @@ async fn a_store_in_mysql_is_refused_with_the_reason() {
     );
     assert!(!output.stderr.contains("wind%40lass"), "{}", output.stderr);
 }
+
+#[tokio::test]
+async fn the_dialect_of_the_store_is_checked() {
+    let data = Data::postgres().await.with_accounts(10).await;
+    let with = |store: &str, dialect: &str| {
+        let text = config(store, &data.url(), &raise(5));
+        let dialect = format!("[store]\ndialect = \"{dialect}\"\n");
+        CliSandbox::with(&text.replacen("[store]\n", &dialect, 1))
+    };
+    let strict = with(&data.url(), "strict");
+    let said = strict.run("check").await.ok().stdout;
+    assert!(said.contains("warning: store.dialect: `strict` has no notifications"), "{said}");
+    strict.run("run RAISE").await.ok();
+    let raised = "SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + 1";
+    assert_eq!(data.number(raised).await, 10);
+    let elsewhere = with("sqlite:windlass.db", "strict").run("check").await;
+    refused(&elsewhere, &["line 1", "store.dialect", "a store in PostgreSQL", "postgres://"]);
+    let unknown = with(&data.url(), "cockroach").run("check").await;
+    refused(&unknown, &["line 2", "cockroach", "`postgres`", "`strict`"]);
+}

@@ -1,8 +1,10 @@
 //! The user's database on PostgreSQL, SQLite or MariaDB, with the table of the tests.
 
 use super::config;
+use rusqlite::types::ValueRef;
 use std::path::Path;
 use tempfile::TempDir;
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 use windlass_testkit::{Database, MariaDatabase, MariaServer, PostgresServer};
 
 /// A database for one test.
@@ -20,7 +22,12 @@ impl Data {
 
     /// A SQLite file.
     pub(crate) fn sqlite() -> Data {
-        let data = Data::Sqlite(TempDir::new().unwrap());
+        Data::sqlite_in(TempDir::new().unwrap())
+    }
+
+    /// A SQLite file in this folder.
+    pub(crate) fn sqlite_in(folder: TempDir) -> Data {
+        let data = Data::Sqlite(folder);
         data.connection().pragma_update(None, "journal_mode", "wal").unwrap();
         data
     }
@@ -128,6 +135,63 @@ impl Data {
         }
     }
 
+    /// Runs a statement, or returns why that failed.
+    pub(crate) async fn try_run(&self, sql: &str) -> Result<(), String> {
+        match self {
+            Data::Postgres(database) => {
+                let client = database.try_client().await.map_err(text_of)?;
+                client.batch_execute(sql).await.map_err(text_of)
+            }
+            Data::Mariadb(database) => database.try_run(sql).await.map_err(text_of),
+            Data::Sqlite(_) => self.connection().execute_batch(sql).map_err(text_of),
+        }
+    }
+
+    /// All values of a query as text.
+    pub(crate) async fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.try_rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// The same, or the error.
+    pub(crate) async fn try_rows(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
+        match self {
+            Data::Postgres(database) => {
+                let client = database.try_client().await.map_err(text_of)?;
+                let messages = client.simple_query(sql).await.map_err(text_of)?;
+                let rows = messages.iter().filter_map(|message| match message {
+                    SimpleQueryMessage::Row(row) => Some(row),
+                    _ => None,
+                });
+                let cells = |row: &SimpleQueryRow| {
+                    let cell = |at| row.get(at).unwrap_or_default().to_owned();
+                    (0..row.len()).map(cell).collect()
+                };
+                Ok(rows.map(cells).collect())
+            }
+            Data::Mariadb(database) => {
+                let rows = database.try_rows(sql).await.map_err(text_of)?.into_iter();
+                let cells = |row: Vec<Option<String>>| {
+                    row.into_iter().map(Option::unwrap_or_default).collect()
+                };
+                Ok(rows.map(cells).collect())
+            }
+            Data::Sqlite(_) => {
+                let connection = self.connection();
+                let mut statement = connection.prepare(sql).map_err(text_of)?;
+                let columns = statement.column_count();
+                let cell = |row: &rusqlite::Row<'_>, at| match row.get_ref(at).unwrap() {
+                    ValueRef::Integer(number) => number.to_string(),
+                    ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    other => panic!("{other:?} is neither a number nor text"),
+                };
+                let cells =
+                    |row: &rusqlite::Row<'_>| Ok((0..columns).map(|at| cell(row, at)).collect());
+                let rows = statement.query_map((), cells).map_err(text_of)?;
+                rows.collect::<Result<_, _>>().map_err(text_of)
+            }
+        }
+    }
+
     /// The number that a query returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match self {
@@ -173,4 +237,8 @@ impl Data {
         let Data::Sqlite(folder) = self else { panic!("not a SQLite file") };
         folder.path()
     }
+}
+
+fn text_of(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

@@ -21,13 +21,13 @@ fn waits(worker: &Running) -> bool {
 
 async fn a_killed_process_frees_its_share(store: &str) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
-    let jobs = slow_raise(100) + "chunk.lease = \"2s\"\n";
+    let jobs = slow_raise(20) + "chunk.lease = \"2s\"\n";
     let sandbox = sandbox(store, &data, &jobs);
     // Slow, so that there is work left when the share of the killed worker has expired.
     data.pace(2.0).await;
     let id = sandbox.submit("RAISE").await;
     let open = "SELECT count(*) FROM pg_stat_activity \
-                WHERE datname = current_database() AND pid <> pg_backend_pid()";
+                WHERE datname = current_database() AND application_name = 'windlass'";
     let within_the_total = async || assert!(data.number(open).await <= TOTAL);
     let mut workers: Vec<Running> =
         (0..3).map(|_| sandbox.spawn("worker --concurrency 8")).collect();

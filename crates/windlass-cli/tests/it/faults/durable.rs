@@ -6,8 +6,8 @@ use windlass_testkit::{Options, PostgresServer};
 
 const ROWS: i64 = 1000;
 
-/// A server that flushes its log only when a commit waits for it.
-async fn prepare(jobs: &str) -> (PostgresServer, Data, CliSandbox) {
+/// A server that flushes its log only when a commit waits for it, with a database of this many accounts.
+pub(super) async fn unflushed(rows: i64) -> (PostgresServer, Data) {
     let settings = [
         ("synchronous_commit", "off"),
         ("wal_writer_delay", "10s"),
@@ -20,8 +20,13 @@ async fn prepare(jobs: &str) -> (PostgresServer, Data, CliSandbox) {
     let database = server.database().await;
     let (name, off) = (database.name(), "SET synchronous_commit = off");
     database.run(&format!("ALTER DATABASE {name} {off}; ALTER ROLE windlass {off}")).await;
-    let data = Data::Postgres(database).with_accounts(ROWS).await;
+    let data = Data::Postgres(database).with_accounts(rows).await;
     data.run("CREATE TABLE result (branch integer, n bigint); CHECKPOINT").await;
+    (server, data)
+}
+
+async fn prepare(jobs: &str) -> (PostgresServer, Data, CliSandbox) {
+    let (server, data) = unflushed(ROWS).await;
     let config = data.config(jobs).replace("\n\n[jobs", "\noutbox = true\n\n[jobs");
     let sandbox = CliSandbox::with(&config);
     sandbox.run("migrate").await.ok();

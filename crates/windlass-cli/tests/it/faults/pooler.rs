@@ -1,6 +1,7 @@
 //! Store and records behind PgBouncer in transaction mode.
 
 use crate::common::{CliSandbox, Data, config, eventually, parse, raise, slow_raise, text};
+use tokio_postgres::NoTls;
 use windlass_testkit::{PgBouncer, PostgresServer, Running};
 
 const ROWS: i64 = 20_000;
@@ -78,4 +79,31 @@ async fn idle_workers_find_submitted_jobs_without_notifications() {
             format!("SELECT count(*) FROM accounts WHERE amount = id * 7 % 1000 + {round}");
         assert_eq!(data.number(&raised).await, ROWS, "in round {round}");
     }
+}
+
+/// A pooler lets its clients wait for a connection. A command says so.
+#[tokio::test]
+async fn a_command_says_that_it_waits_for_a_connection_of_the_pooler() {
+    let server = PostgresServer::shared();
+    let database = server.database().await;
+    let pooler = PgBouncer::start(server);
+    let url = pooler.url(&database);
+    let sandbox = CliSandbox::with(&config(&url, &url, &raise(10)));
+    sandbox.run("jobs").await.ok();
+    let mut transactions = Vec::new();
+    for _ in 0..PgBouncer::POOL_SIZE {
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute("BEGIN").await.unwrap();
+        transactions.push(client);
+    }
+    let waiting = sandbox.spawn("jobs");
+    eventually("the command says what it waits for", async || {
+        waiting.stderr().contains("has no free connection (PgBouncer: default_pool_size)")
+    })
+    .await;
+    for client in &transactions {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    waiting.wait().await.ok();
 }

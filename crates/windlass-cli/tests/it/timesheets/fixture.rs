@@ -102,6 +102,25 @@ impl TimesheetsFixture {
         .await;
     }
 
+    /// Waits until a batch waits at this record.
+    pub(crate) async fn held_up_at(&self, kind: &str, key: i64) {
+        let waits = self.sandbox.path(&format!("standing/{kind}-{key}"));
+        eventually("a batch waits at this record", async || waits.exists()).await;
+    }
+
+    /// The jobs whose records were passed to the program, in the order of their first batches.
+    pub(crate) fn given_jobs(&self) -> Vec<String> {
+        let mut jobs = Vec::new();
+        for line in fs::read_to_string(self.sandbox.path("given")).unwrap_or_default().lines() {
+            let batch: Json = serde_json::from_str(line).unwrap();
+            let job = text(&batch["job"]);
+            if !jobs.contains(&job) {
+                jobs.push(job);
+            }
+        }
+        jobs
+    }
+
     /// How often each record of a job was passed to the program.
     pub(crate) fn given(&self, id: &str) -> BTreeMap<i64, usize> {
         let mut given = BTreeMap::new();
