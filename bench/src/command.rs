@@ -24,7 +24,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         let rate = |seconds: f64| rows as f64 / seconds;
         format!("{:.0} items/s, the script alone {:.0}", rate(seconds), rate(alone))
     };
-    report.at_least("command: against the script on a pipe", alone / ours, 0.7, detail(ours));
+    report.at_least("command: against the script on a pipe", alone / ours, 0.8, detail(ours));
     report.note("command: one slot, the same", alone / one, detail(one));
     Ok(())
 }

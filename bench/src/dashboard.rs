@@ -1,7 +1,7 @@
 //! The dashboard with 100,000 jobs in the store: the time until a page is answered and until a browser shows it,
 //! and whether the page of a job with 100,000 chunks stays responsive while chunks change.
 
-mod seed;
+pub(crate) mod seed;
 
 use crate::pages::Pages;
 use crate::report::Report;

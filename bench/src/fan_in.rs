@@ -31,12 +31,13 @@ pub(crate) enum What {
 
 /// The results on PostgreSQL.
 pub(crate) async fn on_postgres(bench: &Bench, what: What, report: &mut Report) -> Result<()> {
-    let wanted = match what {
-        What::Map => 2.0,
-        What::Export => 1.5,
+    // A small table is read so fast that starting and planning show.
+    let (of_tenth, of_all) = match what {
+        What::Map => (Some(2.0), 1.2),
+        What::Export => (None, 1.2),
     };
     let (rows, mut peaks) = (bench.rows(ROWS), Vec::new());
-    for rows in [rows / 10, rows] {
+    for (rows, wanted) in [(rows / 10, of_tenth), (rows, Some(of_all))] {
         let database = bench.database().await;
         sales::in_postgres(&database, rows).await;
         let data = Data::Postgres(database.clone());
@@ -57,7 +58,7 @@ pub(crate) async fn on_mariadb(bench: &Bench, what: What, report: &mut Report) -
     let server =
         MariaServer::start_with(&["--innodb-buffer-pool-size=2G", "--innodb-log-file-size=512M"]);
     let (rows, mut peaks) = (bench.rows(ROWS), Vec::new());
-    for rows in [rows / 10, rows] {
+    for (rows, wanted) in [(rows / 10, None), (rows, Some(wanted))] {
         let database = server.database().await;
         sales::in_mariadb(&database, rows).await;
         let data = Data::Mariadb(database);
@@ -74,7 +75,7 @@ async fn figure(
     data: &Data,
     what: What,
     rows: u64,
-    wanted: f64,
+    wanted: Option<f64>,
     report: &mut Report,
 ) -> Result<f64> {
     let (mut ours, mut theirs, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
@@ -89,9 +90,9 @@ async fn figure(
     let (ours, theirs) = (median(ours), median(theirs));
     let label = format!("{}, {rows} rows", what.name(data.name()));
     let detail = format!("{ours:.2} s, the database {theirs:.2} s");
-    match rows == bench.rows(ROWS) {
-        true => report.at_most(&label, ours / theirs, wanted, detail),
-        false => report.note(&label, ours / theirs, detail),
+    match wanted {
+        Some(wanted) => report.at_most(&label, ours / theirs, wanted, detail),
+        None => report.note(&label, ours / theirs, detail),
     }
     Ok(peak)
 }

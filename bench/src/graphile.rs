@@ -1,37 +1,23 @@
 //! graphile-worker, a PostgreSQL job queue for Node.js, with jobs that do nothing.
 
+use crate::node::Node;
 use crate::python::succeed;
 use crate::setup::settle;
 use anyhow::{Context, Result, ensure};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use windlass_testkit::Database;
 
 const NOOP: &str = include_str!("../node/noop.js");
-const PACKAGE: &str = "graphile-worker@0.17.3";
 
-/// A folder with the package installed.
+/// Runs jobs of graphile-worker.
 pub(crate) struct Graphile {
-    home: PathBuf,
+    node: Node,
 }
 
 impl Graphile {
-    /// Creates the folder beside the bench's binary, once.
     pub(crate) fn prepare() -> Result<Graphile> {
-        let home = std::env::current_exe()?.with_file_name("bench-node");
-        if !home.join("ready").exists() {
-            std::fs::create_dir_all(&home)?;
-            succeed(
-                Command::new("npm")
-                    .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix", "."])
-                    .arg(PACKAGE)
-                    .current_dir(&home),
-            )
-            .context("node with npm is needed: apt-get install nodejs npm")?;
-            std::fs::write(home.join("ready"), "")?;
-        }
-        Ok(Graphile { home })
+        Ok(Graphile { node: Node::prepare()? })
     }
 
     /// The time from the first lease to the last completion of `jobs` queued jobs. A Node.js process uses one core,
@@ -63,9 +49,6 @@ impl Graphile {
     }
 
     fn node(&self, database: &Database, what: &str, how: &str) -> Command {
-        let mut node = Command::new("node");
-        node.current_dir(&self.home).env("NO_LOG_SUCCESS", "1");
-        node.args(["-e", NOOP, database.url(), what, how]);
-        node
+        self.node.command(NOOP, &[database.url(), what, how])
     }
 }

@@ -37,7 +37,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (unnest, many, ours) = (median(unnest), median(many), median(ours));
     let rate = |seconds: f64| rows as f64 / seconds;
     let detail = format!("{:.0} rows/s, the loop {:.0}", rate(ours), rate(unnest));
-    report.at_least("handler: against a Python loop with unnest", unnest / ours, 2.0, detail);
+    report.at_least("handler: against a Python loop with unnest", unnest / ours, 2.5, detail);
     let detail = format!("{:.0} rows/s, the loop {:.0}", rate(ours), rate(many));
     report.at_least("handler: against a Python loop, executemany", many / ours, 3.0, detail);
     Ok(())

@@ -30,7 +30,7 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (bare, ours) = (median(bare), median(ours));
     let rate = |seconds: f64| rows as f64 / seconds;
     let detail = format!("{:.0} items/s, bare POSTs {:.0}", rate(ours), rate(bare));
-    report.at_least("http: against bare POSTs", bare / ours, 0.7, detail);
+    report.at_least("http: against bare POSTs", bare / ours, 0.85, detail);
     Ok(())
 }
 

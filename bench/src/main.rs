@@ -6,13 +6,16 @@ mod dashboard;
 mod fan_in;
 mod first_commit;
 mod graphile;
+mod growth;
 mod handler;
+mod headline;
 mod http;
 mod idle;
 mod latency;
 mod listeners;
 mod machines;
 mod memory;
+mod node;
 mod noop;
 mod pages;
 mod plan;
@@ -28,7 +31,10 @@ mod setup;
 mod sql;
 mod statements;
 mod submit;
+mod tiny;
+mod transactions;
 mod watched;
+mod work;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
@@ -49,6 +55,19 @@ struct Cli {
     /// Use at most N rows
     #[arg(long, value_name = "N")]
     rows: Option<u64>,
+    /// Run one scenario instead: a backfill by Windlass and by what people use instead, under the load of an
+    /// application
+    #[arg(long, conflicts_with = "names")]
+    headline: bool,
+    /// Write the headline's table and chart into docs/
+    #[arg(long, requires = "headline")]
+    write: bool,
+    /// Be a worker with the handlers of the benchmarks, in a folder with a windlass.toml
+    #[arg(long, hide = true)]
+    work: bool,
+    /// The slots of that worker
+    #[arg(long, hide = true, requires = "work")]
+    slots: Option<usize>,
 }
 
 /// A benchmark. They run in this order.
@@ -65,11 +84,13 @@ enum Name {
     Machines,
     Statements,
     Noop,
+    Tiny,
     Submit,
     FirstCommit,
     Listeners,
     Process,
     Dashboard,
+    Growth,
     Map,
     MapMariadb,
     Export,
@@ -90,11 +111,13 @@ impl Name {
             Name::Machines => machines::run(bench, report).await,
             Name::Statements => statements::run(bench, report).await,
             Name::Noop => noop::run(bench, report).await,
+            Name::Tiny => tiny::run(bench, report).await,
             Name::Submit => submit::run(bench, report).await,
             Name::FirstCommit => first_commit::run(bench, report).await,
             Name::Listeners => listeners::run(bench, report).await,
             Name::Process => process::run(bench, report).await,
             Name::Dashboard => dashboard::run(bench, report).await,
+            Name::Growth => growth::run(bench, report).await,
             Name::Map => fan_in::on_postgres(bench, What::Map, report).await,
             Name::MapMariadb => fan_in::on_mariadb(bench, What::Map, report).await,
             Name::Export => fan_in::on_postgres(bench, What::Export, report).await,
@@ -105,8 +128,14 @@ impl Name {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Cli { names, quick, rows } = Cli::parse();
+    let Cli { names, quick, rows, headline, write, work, slots } = Cli::parse();
+    if work {
+        return work::run(slots).await;
+    }
     let bench = Bench::start(Sizes { quick, most: rows });
+    if headline {
+        return headline::run(&bench, write).await;
+    }
     let mut report = Report::default();
     for name in Name::value_variants() {
         if names.is_empty() || names.contains(name) {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 const LOOP: &str = include_str!("../python/loop.py");
 
 /// A virtual environment with psycopg.
+#[derive(Clone)]
 pub(crate) struct Python {
     interpreter: PathBuf,
 }
@@ -32,13 +33,20 @@ impl Python {
         Ok(Python { interpreter })
     }
 
+    /// A script with its arguments.
+    pub(crate) fn command(&self, script: &str, arguments: &[&str]) -> Command {
+        let mut python = Command::new(&self.interpreter);
+        python.args(["-c", script]).args(arguments);
+        python
+    }
+
     /// The duration of the loop, without the interpreter's start.
     pub(crate) fn time(&self, url: &str, how: &str) -> Result<Duration> {
         let begun = Instant::now();
-        succeed(Command::new(&self.interpreter).args(["-c", "import psycopg"]))?;
+        succeed(&mut self.command("import psycopg", &[]))?;
         let start = begun.elapsed();
         let begun = Instant::now();
-        succeed(Command::new(&self.interpreter).args(["-c", LOOP, url, how]))?;
+        succeed(&mut self.command(LOOP, &[url, how]))?;
         Ok(begun.elapsed().saturating_sub(start))
     }
 }

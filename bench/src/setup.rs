@@ -28,9 +28,40 @@ impl Bench {
         Bench::with(sizes, &[])
     }
 
-    /// Starts a second server that counts statements, which costs some of its time.
+    /// Starts a second server that counts statements and the time to plan and run them, which costs some of its time.
     pub(crate) fn counting(&self) -> Bench {
-        Bench::with(self.sizes, &[("shared_preload_libraries", "pg_stat_statements")])
+        let settings = [
+            ("shared_preload_libraries", "pg_stat_statements"),
+            ("pg_stat_statements.track_planning", "on"),
+        ];
+        Bench::with(self.sizes, &settings)
+    }
+
+    /// Starts a second server that logs every statement with its virtual transaction id.
+    pub(crate) fn logging(&self) -> Bench {
+        let log = [
+            ("logging_collector", "on"),
+            ("log_statement", "all"),
+            ("log_line_prefix", "%v "),
+            // The job's definition, a parameter of the submit, contains the step's statement.
+            ("log_parameter_max_length", "0"),
+            ("log_rotation_size", "0"),
+        ];
+        Bench::with(self.sizes, &log)
+    }
+
+    /// Starts a second server for many processes, which counts statements and logs the slow ones.
+    pub(crate) fn growing(&self) -> Bench {
+        let settings = [
+            ("shared_preload_libraries", "pg_stat_statements"),
+            ("pg_stat_statements.track_planning", "on"),
+            ("max_connections", "1500"),
+            ("logging_collector", "on"),
+            ("log_rotation_size", "0"),
+            ("log_line_prefix", "%p "),
+            ("log_min_duration_statement", "1ms"),
+        ];
+        Bench::with(self.sizes, &settings)
     }
 
     fn with(sizes: Sizes, more: &[(&str, &str)]) -> Bench {

@@ -5,6 +5,7 @@ use crate::report::Report;
 use crate::setup::{Bench, RAISE, accounts, binary, folder};
 use anyhow::Result;
 use std::time::Duration;
+use tokio_postgres::Row;
 use windlass_testkit::{Database, Windlass, eventually};
 
 pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
@@ -44,14 +45,42 @@ async fn statements(
     let all: f64 = rows.first().map_or(0.0, |row| row.get(3));
     let detail = format!("{all:.0} statements for {chunks:.0} chunks");
     report.at_most("statements: at the store per chunk", all / chunks, 4.0, detail);
-    for row in rows.iter().take(10) {
+    note(&rows, 10, chunks, report);
+    Ok(())
+}
+
+/// Reports how often these statements ran per unit of work, and how long one took. The columns are the text, the
+/// number of calls and the milliseconds of all of them.
+fn note(rows: &[Row], most: usize, units: f64, report: &mut Report) {
+    for row in rows.iter().take(most) {
         let (query, calls, took): (&str, i64, f64) = (row.get(0), row.get(1), row.get(2));
         let line: String = query.trim_start_matches(['-', ' ']).lines().take(1).collect();
         let name: String = line.chars().take(40).collect();
         let each = took * 1000.0 / calls as f64;
         let detail = format!("{calls} calls, {each:.0} µs each");
-        report.note(&format!("  {name}"), calls as f64 / chunks, detail);
+        report.note(&format!("  {name}"), calls as f64 / units, detail);
     }
+}
+
+/// Reports the statements that took most of the server's time, with the time to plan them, per job or per chunk. The
+/// database is of a server that counts them.
+pub(crate) async fn costly(
+    database: &Database,
+    (count, of): (u64, &str),
+    report: &mut Report,
+) -> Result<()> {
+    let units = count as f64;
+    let sql = "SELECT query, calls, total_exec_time + total_plan_time,
+                   sum(total_exec_time + total_plan_time) OVER (), sum(calls) OVER ()::float8
+               FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+               WHERE d.datname = current_database() ORDER BY 3 DESC";
+    let rows = database.client().await.query(sql, &[]).await?;
+    if let Some(first) = rows.first() {
+        let (took, calls): (f64, f64) = (first.get(3), first.get(4));
+        let detail = format!("{:.2} ms of the server each", took / units);
+        report.note(&format!("  statements per {of}"), calls / units, detail);
+    }
+    note(&rows, 30, units, report);
     Ok(())
 }
 

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use windlass_testkit::Database;
 
 /// A store on PostgreSQL or SQLite.
-pub(super) enum Store {
+pub(crate) enum Store {
     Postgres(Database),
     Sqlite(String),
 }
 
 /// The jobs to open.
-pub(super) struct SeededJobs {
+pub(crate) struct SeededJobs {
     /// A running job of 10,000 chunks.
     pub(super) large: String,
 }
@@ -25,9 +25,30 @@ const LETTERS: u64 = 10_000;
 impl SeededJobs {
     /// Fills a store with copies of one job, all submitted within the last day.
     pub(super) async fn fill(store: &Store, id: &str, jobs: u64) -> Result<SeededJobs> {
+        SeededJobs::finished(store, id, jobs).await?;
+        let mut open = SeededJobs::ended(store, jobs);
+        open.insert("id", store.id("200000000 + n"));
+        open.insert("root", store.id("200000000 + n"));
+        open.insert("status", "CASE WHEN n % 3 = 0 THEN 'PROCESSING' ELSE 'QUEUED' END".to_owned());
+        open.insert("open_segments", "1".to_owned());
+        open.insert("finished_at", "NULL".to_owned());
+        store.copy("windlass_jobs", "id", id, &open, OPEN).await?;
+        store.letters(&format!("00000000-0000-7000-8000-{:012}", 1)).await?;
+        let large = SeededJobs::add(store, id, 10_000).await?;
+        Ok(SeededJobs { large })
+    }
+
+    /// Adds copies of one job that have ended, submitted within the last day.
+    pub(crate) async fn finished(store: &Store, id: &str, jobs: u64) -> Result<()> {
+        store.copy("windlass_jobs", "id", id, &SeededJobs::ended(store, jobs), jobs).await?;
+        store.settle().await
+    }
+
+    /// The columns of such a copy.
+    fn ended(store: &Store, jobs: u64) -> BTreeMap<&'static str, String> {
         let apart = 86_000.0 / jobs as f64;
         let back = |times: &str| store.ago(&format!("({times}) * {apart}"));
-        let ended = BTreeMap::from([
+        BTreeMap::from([
             ("id", store.id("n")),
             ("root", store.id("n")),
             ("submitter", "CASE WHEN n % 3 = 0 THEN 'ann' ELSE 'bob' END".to_owned()),
@@ -40,18 +61,7 @@ impl SeededJobs {
             ("created_at", back("n + 1")),
             ("started_at", back("n + 0.5")),
             ("finished_at", back("n")),
-        ]);
-        store.copy("windlass_jobs", "id", id, &ended, jobs).await?;
-        let mut open = ended.clone();
-        open.insert("id", store.id("200000000 + n"));
-        open.insert("root", store.id("200000000 + n"));
-        open.insert("status", "CASE WHEN n % 3 = 0 THEN 'PROCESSING' ELSE 'QUEUED' END".to_owned());
-        open.insert("open_segments", "1".to_owned());
-        open.insert("finished_at", "NULL".to_owned());
-        store.copy("windlass_jobs", "id", id, &open, OPEN).await?;
-        store.letters(&format!("00000000-0000-7000-8000-{:012}", 1)).await?;
-        let large = SeededJobs::add(store, id, 10_000).await?;
-        Ok(SeededJobs { large })
+        ])
     }
 
     /// Adds a running job with `chunks` chunks. Returns its id.
