@@ -11,8 +11,10 @@ mod nightly;
 mod node;
 mod python;
 mod screenshots;
+mod simulate;
 mod test;
 mod tidy;
+mod torture;
 
 use std::env;
 use std::path::Path;
@@ -53,10 +55,35 @@ enum Task {
         #[arg(long, conflicts_with_all = ["rows", "concurrency"])]
         cost: bool,
     },
+    /// Kill, freeze and cut off processes and databases at random while jobs of every kind run, and check the history.
+    ///
+    /// A failure prints its seed and keeps the logs. The seed decides what is done, not at which instant, so a failure may
+    /// need several runs.
+    Torture {
+        /// How long, for all databases together
+        #[arg(long, value_name = "M", default_value = "6", value_parser = clap::value_parser!(u64).range(1..))]
+        minutes: u64,
+        /// The seed of the first round; each round takes the next one
+        #[arg(long, value_name = "S", default_value = "1")]
+        seed: u64,
+        /// Only with the records in this database
+        #[arg(long, value_name = "DATABASE")]
+        on: Option<torture::Database>,
+    },
     /// Check the files of deploy/: Kubernetes schemas, Terraform, the state machines. Also a part of `test`.
     Deployment,
     /// Make the screenshots in docs/images again.
     Screenshots,
+    /// Run the engine on simulated time, databases and faults, drawn from seeds.
+    ///
+    /// `--seeds N` runs N histories, from `--first SEED` on; `--seed SEED` prints one; `--mutants` removes clauses of the
+    /// protocol, one after the other, and shows which seed finds it. Also a part of `test`.
+    #[command(disable_help_flag = true)]
+    Simulate {
+        /// Arguments of the simulation; `--help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Format the code, then run the checks that need no tests.
     Tidy,
 }
@@ -88,6 +115,13 @@ struct BenchArgs {
     /// Use at most N rows
     #[arg(long, value_name = "N")]
     rows: Option<u64>,
+    /// Run one scenario instead: a backfill of a table of 10,000,000 rows under the load of an application, by Windlass,
+    /// by loops and by job queues, with ten `kill -9`
+    #[arg(long, conflicts_with_all = ["names", "quick"])]
+    headline: bool,
+    /// Write the headline's table and chart into docs/
+    #[arg(long, requires = "headline")]
+    write: bool,
 }
 
 fn main() -> ExitCode {
@@ -107,11 +141,13 @@ fn run(task: Task) -> anyhow::Result<ExitCode> {
         Task::Test(TestArgs { quick: true, .. }) => test::run_quick(),
         Task::Test(TestArgs { matrix: Some(filter), .. }) => test::run_matrix(&filter),
         Task::Test(_) => test::run_all(),
-        Task::Bench(BenchArgs { names, quick, rows }) => bench::run(&names, quick, rows),
+        Task::Bench(args) => bench::run(&args),
         Task::Nightly { cost: true, .. } => nightly::print_cost(),
         Task::Nightly { rows, concurrency, .. } => nightly::run(&rows, concurrency.as_deref()),
+        Task::Torture { minutes, seed, on } => torture::run(minutes, seed, on),
         Task::Deployment => deploy::run(),
         Task::Screenshots => screenshots::run(),
+        Task::Simulate { arguments } => simulate::run(&arguments),
         Task::Tidy => tidy::run(),
     }
 }
