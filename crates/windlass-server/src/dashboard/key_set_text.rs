@@ -1,7 +1,7 @@
 //! Describes the key set of a chunk in words.
 
 use super::format::{count, number};
-use windlass_core::{Key, KeyRange, KeySet, Keys, Value};
+use windlass_core::{BlockRange, Key, KeyRange, KeySet, Keys, Value};
 
 /// The maximum number of keys that are listed.
 const MAX_KEYS: usize = 10;
@@ -14,12 +14,20 @@ pub(super) fn describe(key_set: &KeySet, columns: &[String]) -> String {
         columns => columns.join(", "),
     };
     let keys = match &key_set.keys {
+        Keys::Range(KeyRange::ALL) if let Some(blocks) = key_set.blocks => describe_blocks(blocks),
         Keys::Range(range) => describe_range(&name, range),
         Keys::List(keys) => describe_list(&name, keys),
     };
     match &key_set.within {
         Some(within) => format!("{} {}: {keys}", within.filter, within.value),
         None => keys,
+    }
+}
+
+fn describe_blocks(BlockRange { from, before }: BlockRange) -> String {
+    match before {
+        Some(before) => format!("blocks {from} to {}", before.saturating_sub(1)),
+        None => format!("blocks from {from}"),
     }
 }
 
@@ -83,6 +91,8 @@ mod tests {
         let both = ["county".to_owned(), "id".to_owned()];
         let text = describe(&range(&["Kent", "1"], &["Kent", "9"]), &both);
         assert_eq!(text, "county, id after Kent, 1, up to Kent, 9");
+        assert_eq!(describe(&KeySet::blocks(0, Some(1500)), &id), "blocks 0 to 1499");
+        assert_eq!(describe(&KeySet::blocks(1500, None), &id), "blocks from 1500");
         let of_kent = KeySet {
             within: Some(FilterValue { filter: "counties".to_owned(), value: "Kent".into() }),
             ..range(&["40"], &["50"])
