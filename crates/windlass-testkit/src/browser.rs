@@ -164,7 +164,10 @@ impl Browser {
     async fn wait_for_next_page(&self, link: &str) {
         let loaded = "return window.same_page === undefined && document.readyState === 'complete'";
         let what = format!("`{link}` opens another page");
-        eventually(&what, async || self.run(loaded).await == json!(true)).await;
+        // The script fails if the page goes away while it runs.
+        let is_loaded =
+            async || self.client.execute(loaded, Vec::new()).await.ok() == Some(json!(true));
+        eventually(&what, is_loaded).await;
     }
 
     /// Presses and releases a key.

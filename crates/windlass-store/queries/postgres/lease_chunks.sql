@@ -20,29 +20,34 @@ WITH room AS MATERIALIZED (
     FROM windlass_controls l
     WHERE coalesce(l.concurrency, l.default_concurrency) IS NOT NULL
 ),
+-- Read in the order of the index, and only as far as needed. So it has no join that would need another order, and no
+-- volatile function, which would make PostgreSQL read all of it first.
 waiting AS NOT MATERIALIZED (
-    SELECT
-        w.id, w.job_type, w.priority, w.created_at, w.lease_ms, w.timeout_ms,
-        t.room AS of_type, least(t.room, o.room) AS room, coalesce(f.number, 0) AS first
-    FROM windlass_jobs w
-        LEFT JOIN unnest($7::uuid[], $8::bigint[]) AS f (id, number) ON f.id = w.id
-        LEFT JOIN room t ON t.subject = w.job_type
-        LEFT JOIN room o ON o.subject = w.id::text
-    WHERE w.status IN ('QUEUED', 'PROCESSING')
-        AND w.waits = 0
-        AND w.open_chunks > 0
-        AND w.connection = ANY ($1)
-        AND (w.handler IS NULL OR w.handler = ANY ($2))
-        AND ($3::uuid IS NULL OR w.id = $3)
-        AND ($6::bigint IS NULL OR w.priority > $6)
-        AND NOT (w.job_type = ANY ($9) OR w.id::text = ANY ($9))
-        AND coalesce(least(t.room, o.room), 1) > 0
-        AND NOT EXISTS (
-            SELECT
-            FROM windlass_controls h
-            WHERE h.subject IN ('*', w.job_type)
-                AND (h.stopped OR h.suspended_until > clock_timestamp())
-        )
+    SELECT *, least(of_type, of_job) AS room
+    FROM (
+        SELECT
+            w.id, w.job_type, w.priority, w.created_at, w.lease_ms, w.timeout_ms,
+            (SELECT room FROM room WHERE subject = w.job_type) AS of_type,
+            (SELECT room FROM room WHERE subject = w.id::text) AS of_job,
+            coalesce(
+                (SELECT f.number FROM unnest($7::uuid[], $8::bigint[]) AS f (id, number) WHERE f.id = w.id), 0
+            ) AS first
+        FROM windlass_jobs w
+        WHERE w.status IN ('QUEUED', 'PROCESSING')
+            AND w.waits = 0
+            AND w.open_chunks > 0
+            AND w.connection = ANY ($1)
+            AND (w.handler IS NULL OR w.handler = ANY ($2))
+            AND ($3::uuid IS NULL OR w.id = $3)
+            AND ($6::bigint IS NULL OR w.priority > $6)
+            AND NOT (w.job_type = ANY ($9) OR w.id::text = ANY ($9))
+            AND NOT ARRAY['*', w.job_type] && ARRAY(
+                SELECT subject
+                FROM windlass_controls
+                WHERE stopped OR suspended_until > statement_timestamp()
+            )
+    ) open
+    WHERE coalesce(least(of_type, of_job), 1) > 0
 ),
 -- The oldest jobs of the highest priority with a waiting chunk.
 peers AS MATERIALIZED (
@@ -61,7 +66,7 @@ peers AS MATERIALIZED (
                             AND status = 'PENDING'
                             AND epoch = 0
                             AND number >= w.first
-                            AND available_at <= clock_timestamp()
+                            AND available_at <= statement_timestamp()
                     )
                     OR EXISTS (
                         SELECT
@@ -69,7 +74,7 @@ peers AS MATERIALIZED (
                         WHERE job_id = w.id
                             AND status = 'PENDING'
                             AND epoch > 0
-                            AND available_at <= clock_timestamp()
+                            AND available_at <= statement_timestamp()
                     )
                 )
             ORDER BY priority DESC, created_at, id
@@ -109,7 +114,7 @@ available AS MATERIALIZED (
         )
         UNION ALL
         (
-            SELECT *, NULL::bigint AS share
+            SELECT id, job_type, priority, created_at, lease_ms, timeout_ms, of_type, room, first, NULL::bigint AS share
             FROM waiting
             WHERE NOT $10
             ORDER BY priority DESC, created_at, id
@@ -123,7 +128,7 @@ available AS MATERIALIZED (
             WHERE job_id = j.id
                 AND status = 'PENDING'
                 AND epoch > 0
-                AND available_at <= clock_timestamp()
+                AND available_at <= statement_timestamp()
             ORDER BY number
             FOR UPDATE SKIP LOCKED
         ) again
@@ -136,7 +141,7 @@ available AS MATERIALIZED (
                 AND status = 'PENDING'
                 AND epoch = 0
                 AND number >= j.first
-                AND available_at <= clock_timestamp()
+                AND available_at <= statement_timestamp()
             ORDER BY number
             FOR UPDATE SKIP LOCKED
         ) fresh

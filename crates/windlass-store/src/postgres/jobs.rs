@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use windlass_core::{Job, JobId, JobStatus};
-use windlass_drivers::Row;
+use windlass_drivers::{Param, Row};
 
 use super::{PostgresStore, Transaction, dependencies, params, sql, texts};
 use crate::fields::Fields;
@@ -16,6 +16,10 @@ use crate::{
 impl JobStore for PostgresStore {
     async fn submit(&self, job: NewJob) -> Result<Submitted> {
         let columns = JobColumns::of(&job, false)?;
+        // Most jobs have no parents and no earlier request with their key: one statement inserts them.
+        if job.request.after.is_none() && self.insert(&columns).await? {
+            return Ok(Submitted::New(job.id));
+        }
         let run = || async {
             let tx = self.begin().await?;
             let done = submit(&tx, &job, &columns).await;
@@ -87,74 +91,68 @@ async fn submit(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<
     submitted.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))
 }
 
+impl PostgresStore {
+    /// Inserts a job without parents in its own transaction, unless its id or idempotency key exists.
+    async fn insert(&self, job: &JobColumns) -> Result<bool> {
+        let inserted = self.by_key(sql!("insert_job"), &columns(job, 0)).await;
+        // Also after an error: the connection may be lost although the server has committed.
+        if inserted.as_ref().map_or(true, |rows| !rows.is_empty()) {
+            self.signaller.signal(topics(job)).await;
+        }
+        Ok(!inserted?.is_empty())
+    }
+}
+
 /// Inserts a job with its plan, which is still to be made or complete, unless its id or idempotency key exists.
 pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
-    let inserted = tx
-        .query_opt(
-            sql!("insert_job"),
-            params![
-                job.id,
-                job.root,
-                job.redrive,
-                &job.job_type,
-                &job.submitter,
-                job.idempotency_key.as_deref(),
-                &job.request,
-                &job.identity,
-                &job.definition,
-                &job.definition_hash,
-                job.failures.as_str(),
-                job.priority,
-                &job.connection,
-                job.handler.as_deref(),
-                job.lease,
-                job.timeout,
-                waits,
-                job.on_failed,
-                job.rules.as_deref(),
-                job.merge,
-                job.summary.as_deref(),
-                job.plan.open_segments,
-                job.plan.chunks_total(),
-                job.plan.items_total,
-            ],
-        )
-        .await?;
-    if inserted.is_none() {
-        return Ok(false);
+    let inserted = tx.query_opt(sql!("insert_job"), &columns(job, waits)).await?.is_some();
+    if inserted {
+        tx.signal_topics(topics(job));
     }
-    // The statements are sent together, which saves round trips.
-    let limits = params![&job.job_type, job.concurrency, job.rate];
-    let (limits, segments, chunks) = tokio::join!(
-        biased;
-        tx.execute(sql!("default_throughput"), limits),
-        insert_segments(tx, job),
-        insert_chunks(tx, job)
-    );
-    limits?;
-    segments.and(chunks)?;
-    Ok(true)
+    Ok(inserted)
 }
 
-async fn insert_segments(tx: &Transaction, job: &JobColumns) -> Result<()> {
-    let PlanColumns { segments: (states, ranges), status_of_segments, .. } = &job.plan;
-    let (states, ranges) = (states.as_slice(), ranges.as_slice());
-    let params = params![job.id, 0_i64, states, ranges, *status_of_segments];
-    tx.execute(sql!("insert_segments"), params).await?;
-    if job.plan.open_segments > 0 {
-        tx.signal_topics(Topics::SEGMENTS);
-    }
-    Ok(())
+/// What a new job is waiting for.
+fn topics(job: &JobColumns) -> Topics {
+    if job.plan.open_segments > 0 { Topics::SEGMENTS } else { Topics::CHUNKS }
 }
 
-async fn insert_chunks(tx: &Transaction, job: &JobColumns) -> Result<()> {
-    let PlanColumns { chunks: (key_sets, items), segment_of_chunks, .. } = &job.plan;
-    if !key_sets.is_empty() {
-        let params = params![job.id, *segment_of_chunks, 0_i64, key_sets.as_slice(), items.clone()];
-        tx.execute(sql!("insert_chunks"), params).await?;
-        tx.signal_topics(Topics::CHUNKS);
-    }
-    Ok(())
+fn columns(job: &JobColumns, waits: i64) -> [Param<'_>; 32] {
+    let PlanColumns { segments: (states, ranges), chunks: (key_sets, items), .. } = &job.plan;
+    [
+        job.id.into(),
+        job.root.into(),
+        job.redrive.into(),
+        (&job.job_type).into(),
+        (&job.submitter).into(),
+        job.idempotency_key.as_deref().into(),
+        (&job.request).into(),
+        (&job.identity).into(),
+        (&job.definition).into(),
+        (&job.definition_hash).into(),
+        job.failures.as_str().into(),
+        job.priority.into(),
+        (&job.connection).into(),
+        job.handler.as_deref().into(),
+        job.lease.into(),
+        job.timeout.into(),
+        waits.into(),
+        job.on_failed.into(),
+        job.rules.as_deref().into(),
+        job.merge.into(),
+        job.summary.as_deref().into(),
+        job.plan.open_segments.into(),
+        job.plan.chunks_total().into(),
+        job.plan.items_total.into(),
+        job.concurrency.into(),
+        job.rate.into(),
+        states.as_slice().into(),
+        ranges.as_slice().into(),
+        job.plan.status_of_segments.into(),
+        job.plan.segment_of_chunks.into(),
+        key_sets.as_slice().into(),
+        items.clone().into(),
+    ]
 }
 
 /// The job that was submitted earlier with this id or idempotency key.

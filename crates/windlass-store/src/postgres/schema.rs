@@ -48,20 +48,22 @@ impl SchemaStore for PostgresStore {
 
 impl PostgresStore {
     /// Creates the table of migrations in a transaction of its own, for the dialect without locks.
+    ///
+    /// When another process creates it at the same time, servers report one of several errors, depending on how far the
+    /// other process is. So what counts is whether the table exists afterwards.
     async fn create_migrations(&self) -> Result<()> {
         let tx = self.begin().await?;
         let created = tx.batch(sql!("create_migrations")).await.map_err(StoreError::from);
-        match tx.finish(created).await {
-            Err(StoreError::Database(error)) if is_made_by_another(&error) => Ok(()),
-            created => created,
+        let created = tx.finish(created).await;
+        if created.is_err() {
+            let tx = self.begin().await?;
+            let made = has_migrations(&tx).await;
+            if tx.finish(made).await? {
+                return Ok(());
+            }
         }
+        created
     }
-}
-
-/// Whether another process created the same table at the same time. PostgreSQL reports this as a duplicate table
-/// or as a duplicate key of its catalog, depending on how far the other process was.
-fn is_made_by_another(error: &Error) -> bool {
-    matches!(error.code.as_deref(), Some("42P07" | "23505"))
 }
 
 const MIGRATIONS: &[(&str, &str)] = migrations!("postgres": "0001_initial", "0002_read_snapshots");
@@ -94,9 +96,13 @@ async fn apply(tx: &Transaction, dialect: Dialect) -> Result<Vec<&'static str>> 
 /// Whether no migration is pending. Then the role needs no privilege to create tables, and no lock is
 /// taken that another role could block.
 async fn is_current(tx: &Transaction) -> Result<bool> {
-    if !tx.query_one(sql!("has_migrations"), &[]).await?.flag("made")? {
+    if !has_migrations(tx).await? {
         return Ok(false);
     }
     let applied = tx.query_one(sql!(shared "last_migration"), &[]).await?.int("number")?;
     Ok(pending(MIGRATIONS, applied)?.next().is_none())
+}
+
+async fn has_migrations(tx: &Transaction) -> Result<bool> {
+    Ok(tx.query_one(sql!("has_migrations"), &[]).await?.flag("made")?)
 }

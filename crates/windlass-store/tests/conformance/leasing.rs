@@ -309,3 +309,36 @@ both!(
     segments_are_leased_by_priority_then_age,
     jobs_of_equal_priority_take_turns_at_planning,
 );
+
+/// Executes a statement that leases five chunks, and returns how many jobs it has read.
+const JOBS_READ: &str = r#"
+    CREATE FUNCTION jobs_read(statement text, fair boolean) RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE plan jsonb;
+    BEGIN
+        PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+        EXECUTE 'PREPARE lease (text[], text[], uuid, bigint, text, bigint, uuid[], bigint[], text[], bool, bigint) AS '
+            || statement;
+        EXECUTE format('EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE lease
+            (''{app}'', ''{}'', NULL, 5, ''worker'', NULL, ''{}'', ''{}'', ''{}'', %L, 1000)', fair) INTO plan;
+        DEALLOCATE lease;
+        RETURN (
+            SELECT sum((scan ->> 'Actual Rows')::float8 + coalesce((scan ->> 'Rows Removed by Filter')::float8, 0))
+            FROM jsonb_path_query(plan, 'strict $.**?(@."Index Name" == "windlass_jobs_leasable")') AS scan
+        );
+    END $$"#;
+
+#[tokio::test]
+async fn postgres_reads_only_as_many_jobs_as_it_needs() {
+    let fixture = StoreFixture::postgres().await;
+    for _ in 0..200 {
+        fixture.planned(1).await;
+    }
+    fixture.run(JOBS_READ).await;
+    let statement = include_str!("../../queries/postgres/lease_chunks.sql");
+    // The first compares the shares of the oldest 64 jobs. The second passes the five jobs whose chunk is leased then.
+    for (fair, most) in [(true, 64), (false, 10)] {
+        let read = format!("SELECT jobs_read($sql${statement}$sql$, {fair})");
+        let read = fixture.number(&read).await;
+        assert!((5..=most).contains(&read), "{read} jobs are read");
+    }
+}
