@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use windlass_core::{ChunkStatus, Job, JobId, JobStatus};
@@ -52,7 +53,14 @@ pub(crate) struct JobWatch {
     topics: Arc<Mutex<Topics>>,
 }
 
-type Topics = HashMap<Topic, broadcast::Sender<Change>>;
+type Topics = HashMap<Topic, Subscribers>;
+
+/// The subscribers of a topic.
+struct Subscribers {
+    changes: broadcast::Sender<Change>,
+    /// Whether the topic was polled since it is watched.
+    polled: watch::Receiver<bool>,
+}
 
 /// The minimum time between two polls. A running job changes many times in this time.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -70,27 +78,12 @@ impl JobWatch {
         JobWatch { engine, stopping, topics: Arc::default() }
     }
 
-    /// Subscribes to a topic. The stream ends when the job has ended or the server stops.
-    pub(crate) fn subscribe(&self, topic: Topic) -> impl Stream<Item = Change> + use<> {
-        let receiver = {
-            let mut topics = self.topics.lock();
-            match topics.get(&topic) {
-                Some(sender) => sender.subscribe(),
-                None => {
-                    let (sender, receiver) = broadcast::channel(CHANNEL_CAPACITY);
-                    topics.insert(topic, sender.clone());
-                    let poller = Poller { engine: self.engine.clone(), topic, sender };
-                    let (topics, stopping) = (self.topics.clone(), self.stopping.clone());
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = poller.run(&topics) => {}
-                            () = stopping.cancelled() => topics.lock().clear(),
-                        }
-                    });
-                    receiver
-                }
-            }
-        };
+    /// Subscribes to a topic. The stream has every change after the return. It ends when the job has ended or the server
+    /// stops.
+    pub(crate) async fn subscribe(&self, topic: Topic) -> impl Stream<Item = Change> + use<> {
+        let (receiver, mut polled) = self.join(topic);
+        // A change before the first poll is not detected. An error means that the poller has ended.
+        let _ = polled.wait_for(|polled| *polled).await;
         stream::unfold(receiver, |mut receiver| async move {
             loop {
                 match receiver.recv().await {
@@ -101,6 +94,26 @@ impl JobWatch {
             }
         })
     }
+
+    /// Adds a subscriber to a topic, and starts to poll it if this is the first one.
+    fn join(&self, topic: Topic) -> (broadcast::Receiver<Change>, watch::Receiver<bool>) {
+        let mut topics = self.topics.lock();
+        if let Some(Subscribers { changes, polled }) = topics.get(&topic) {
+            return (changes.subscribe(), polled.clone());
+        }
+        let (sender, receiver) = broadcast::channel(CHANNEL_CAPACITY);
+        let (has_polled, polled) = watch::channel(false);
+        topics.insert(topic, Subscribers { changes: sender.clone(), polled: polled.clone() });
+        let poller = Poller { engine: self.engine.clone(), topic, sender, has_polled };
+        let (topics, stopping) = (self.topics.clone(), self.stopping.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = poller.run(&topics) => {}
+                () = stopping.cancelled() => topics.lock().clear(),
+            }
+        });
+        (receiver, polled)
+    }
 }
 
 /// Polls the store for all subscribers of one topic.
@@ -108,6 +121,7 @@ struct Poller {
     engine: Engine,
     topic: Topic,
     sender: broadcast::Sender<Change>,
+    has_polled: watch::Sender<bool>,
 }
 
 impl Poller {
@@ -124,6 +138,7 @@ impl Poller {
                 tracing::warn!(%error, "failed to poll jobs for event streams; retrying");
                 false
             });
+            self.has_polled.send_replace(true);
             if !ended {
                 tokio::time::sleep(MIN_POLL_INTERVAL).await;
                 changes.changed(MAX_POLL_INTERVAL - MIN_POLL_INTERVAL).await;

@@ -69,7 +69,9 @@ impl Browser {
         })
         .await;
         let mut builder = ClientBuilder::new(HttpConnector::new());
-        let capabilities = json!({"goog:chromeOptions": options(screen)});
+        // The default for scripts, 30 s, is too short for axe-core on a machine under load.
+        let capabilities =
+            json!({"goog:chromeOptions": options(screen), "timeouts": {"script": 300_000}});
         builder.capabilities(capabilities.as_object().unwrap().clone());
         let client = builder.connect(&format!("http://127.0.0.1:{}", port.unwrap())).await;
         Browser { client: client.unwrap(), folder, driver, base: base.to_owned() }
@@ -117,10 +119,14 @@ impl Browser {
     async fn wait_for_text(&self, text: &str, expected: bool) {
         let started = Instant::now();
         loop {
-            let shown = self.text().await;
-            if shown.contains(text) == expected {
+            // A script fails if the page goes away while it runs.
+            let body = "return document.body.innerText";
+            let found = self.client.execute(body, Vec::new()).await.ok();
+            let found = found.as_ref().and_then(Json::as_str);
+            if found.is_some_and(|shown| shown.contains(text) == expected) {
                 return;
             }
+            let shown = found.unwrap_or_default();
             let wrong = if expected { "does not show" } else { "still shows" };
             assert!(
                 started.elapsed() < STATE_TIMEOUT,
@@ -132,7 +138,8 @@ impl Browser {
 
     /// Waits until the browser is at a path.
     pub async fn is_at(&self, path: &str) {
-        eventually(&format!("the browser is at {path}"), async || self.path().await == path).await;
+        let is_there = async || self.client.current_url().await.is_ok_and(|url| url.path() == path);
+        eventually(&format!("the browser is at {path}"), is_there).await;
     }
 
     /// Waits for the button, link or summary with this text, and clicks it.
@@ -232,7 +239,8 @@ impl Browser {
         let script = "const done = arguments[arguments.length - 1]; \
             axe.run().then(found => done(found.violations \
                 .filter(one => ['serious', 'critical'].includes(one.impact)) \
-                .map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' | '))))";
+                .map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' | '))), \
+            error => done(['axe-core failed: ' + error]))";
         let found = self.client.execute_async(script, Vec::new()).await.unwrap();
         serde_json::from_value(found).unwrap()
     }

@@ -46,7 +46,7 @@ pub use ministack::Ministack;
 pub use moto::{Dynamodb, Moto};
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
-pub use postgres::{Database, Options, PostgresServer};
+pub use postgres::{Database, Options, PostgresServer, StoppedWalWriter};
 pub use process::{Output, Running, Windlass, allow_descriptors, built_program, windlass_bin};
 pub use proxy::Proxy;
 pub use python::python_program;

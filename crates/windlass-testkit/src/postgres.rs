@@ -4,6 +4,7 @@ mod binaries;
 mod cluster;
 mod database;
 mod replica;
+mod wal_writer;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +21,7 @@ use crate::launch::{launch, on_free_port};
 use binaries::Binaries;
 pub(crate) use cluster::USER;
 pub use database::Database;
+pub use wal_writer::StoppedWalWriter;
 
 /// How a server is started.
 #[derive(Clone, Debug)]

@@ -85,12 +85,12 @@ async fn an_item_of_a_message_fails_without_the_other_items() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_unfinished_at_the_deadline_are_reported_and_delivered_again() {
-    let plan = Plan { seconds: 3, ..Plan::default() };
+    let plan = Plan { seconds: 30, ..Plan::default() };
     let fixture = CandidatesFixture::with(Moto::shared(), plan).await;
     fixture.candidates(1).await;
     // Started before, so that the deadline covers only the work.
     fixture.process.invoke(event(&[])).await.unwrap();
-    let slow = windlass_drivers::dynamodb::sdk::types::AttributeValue::N("30".to_owned());
+    let slow = windlass_drivers::dynamodb::sdk::types::AttributeValue::N("600".to_owned());
     let update = fixture.dynamo.put_item().table_name(&fixture.candidates).item("slow", slow);
     let mut record = fixture.candidate("c0").await.0;
     record.insert(

@@ -60,9 +60,11 @@ async fn show(args: Args) -> Result<()> {
     // The configuration names its files relative to its own folder.
     std::env::set_current_dir(&folder)?;
     let engine = config::engine(Path::new("windlass.toml")).await?;
+    // One for all jobs, so that a signal between two of them is not missed.
+    let mut interrupt = Interrupt::listen()?;
 
     say("Settling every open transaction …");
-    let settled = run_job(&engine, Request::new("SETTLE")).await?;
+    let settled = run_job(&engine, Request::new("SETTLE"), &mut interrupt).await?;
     print::summary(&settled);
 
     say(
@@ -76,14 +78,14 @@ async fn show(args: Args) -> Result<()> {
     say(&format!(
         "{corrected} amounts corrected by hand. Now those records alone are processed again:"
     ));
-    redrive(&engine, &settled).await?;
+    redrive(&engine, &settled, &mut interrupt).await?;
 
     say(
         "A function gives every record a class, one record at a time, while another program writes notes to \
          the same rows …",
     );
     let writer = Writer::start("app.db".into(), args.transactions);
-    let classified = run_job(&engine, Request::new("CLASSIFY")).await;
+    let classified = run_job(&engine, Request::new("CLASSIFY"), &mut interrupt).await;
     let written = writer.finish()?;
     let classified = classified?;
     print::summary(&classified);
@@ -92,7 +94,7 @@ async fn show(args: Args) -> Result<()> {
     say(
         "A report by branch, computed by chunk (map), added up once (reduce) and written to a file:",
     );
-    let reported = run_job(&engine, Request::new("BRANCH_REPORT")).await?;
+    let reported = run_job(&engine, Request::new("BRANCH_REPORT"), &mut interrupt).await?;
     print::summary(&reported);
     show_report(&engine, &reported).await?;
 
@@ -156,15 +158,15 @@ fn create(folder: &Path, transactions: u32) -> Result<Connection> {
 }
 
 /// Submits a job and runs it in this process, with a progress bar.
-async fn run_job(engine: &Engine, request: Request) -> Result<Job> {
+async fn run_job(engine: &Engine, request: Request, interrupt: &mut Interrupt) -> Result<Job> {
     let id = engine.submit(request, Engine::local_identity()).await?.id();
-    follow(engine, id).await
+    follow(engine, id, interrupt).await
 }
 
-async fn follow(engine: &Engine, id: JobId) -> Result<Job> {
+async fn follow(engine: &Engine, id: JobId, interrupt: &mut Interrupt) -> Result<Job> {
     let (worker, handle) = Worker::new(engine.clone(), Options::default().with_only(id));
     let working = tokio::spawn(worker.run());
-    let ended = progress::follow(engine, id, &mut Interrupt::listen()?).await;
+    let ended = progress::follow(engine, id, interrupt).await;
     handle.shutdown();
     working.await?;
     if !ended? {
@@ -186,10 +188,10 @@ async fn show_letters(engine: &Engine, job: &Job) -> Result<()> {
     Ok(())
 }
 
-async fn redrive(engine: &Engine, job: &Job) -> Result<()> {
+async fn redrive(engine: &Engine, job: &Job, interrupt: &mut Interrupt) -> Result<()> {
     let filter = DeadLetterFilter { job: Some(job.id), ..DeadLetterFilter::default() };
     for redriven in engine.redrive(&filter).await? {
-        let again = follow(engine, redriven.job_id).await?;
+        let again = follow(engine, redriven.job_id, interrupt).await?;
         println!("  {} of {} processed", again.items.processed, again.items.total);
         ensure!(
             again.items.processed == job.items.dead,

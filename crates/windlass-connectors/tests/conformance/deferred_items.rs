@@ -47,7 +47,7 @@ pub(crate) async fn a_round_trip(db: Db) {
         error: "with a \u{0} byte".to_owned(),
         ..deferred(0)
     };
-    let later = DeferredItem { wait: Duration::from_secs(60), ..deferred(2) };
+    let later = DeferredItem { wait: Duration::from_secs(3600), ..deferred(2) };
     let mut commit = commit_of(vec![deferred(1), later, odd.clone()], vec![]);
     commit.counts = Counts { read: 3, dead: 1, ..Counts::default() };
     let ledger = db.data.commit(&scope, &ledger, commit).await.unwrap().ledger;
@@ -56,7 +56,7 @@ pub(crate) async fn a_round_trip(db: Db) {
     let retries = db.deferred(ledger.chunk, DeferredState::Retry).await;
     assert_eq!(retries[0], deferred(1));
     assert!(
-        retries[1].wait > Duration::from_secs(50) && retries[1].wait <= Duration::from_secs(60)
+        retries[1].wait > Duration::from_secs(3000) && retries[1].wait <= Duration::from_secs(3600)
     );
     let dead = db.deferred(ledger.chunk, DeferredState::Dead).await;
     assert_eq!((&dead[0].key, &dead[0].context), (&odd.key, &odd.context));

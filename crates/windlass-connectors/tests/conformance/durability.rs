@@ -142,6 +142,7 @@ async fn commits_of_a_group_are_flushed_together() {
         fenced.into_iter().flatten().collect::<Vec<_>>().try_into().unwrap();
     let toml = "source.table = \"t\"\nstep.sql = \"UPDATE t SET n = n + 1 WHERE {chunk}\"";
     let scope = db.scope(toml).await;
+    let _stopped = server.stop_wal_writer().await;
     let before = log.end().await;
     let statement = effect(Effect::Statement(everything()));
     let first = data.commit(&scope, &first, statement).await.unwrap().ledger;

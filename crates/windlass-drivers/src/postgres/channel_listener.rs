@@ -52,6 +52,8 @@ impl Drop for ChannelListener {
 /// The pause before the first attempt to reconnect. It doubles with every failed attempt.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(30);
+/// The pause after notifications did not arrive. A server that stalls looks like a pooler.
+const POOLER_RETRY_DELAY: Duration = Duration::from_secs(600);
 
 async fn run(database: Postgres, channel: &str, notify: Arc<dyn Fn() + Send + Sync>) {
     let mut delay = MIN_RECONNECT_DELAY;
@@ -67,7 +69,7 @@ async fn run(database: Postgres, channel: &str, notify: Arc<dyn Fn() + Send + Sy
                     channel,
                     "notifications do not arrive, probably because of a connection pooler; polling"
                 );
-                return std::future::pending().await;
+                delay = POOLER_RETRY_DELAY;
             }
             Err(error) => {
                 tracing::debug!(%error, channel, "failed to listen; polling until it succeeds");

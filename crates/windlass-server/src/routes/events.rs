@@ -64,7 +64,7 @@ pub(crate) async fn of_job(
     }
     let permit = permit?;
     // Subscribe before reading, so that no change is missed in between.
-    let changes = app.watch.subscribe(Some(id));
+    let changes = app.watch.subscribe(Some(id)).await;
     let now = Change::of_job(&app.job_summary(&caller, id).await?);
     Ok(respond(&caller, permit, stream::iter([now]).chain(changes)))
 }
@@ -88,7 +88,8 @@ pub(crate) async fn of_all(
         let visible = viewer.sees(&change.job_type, &change.submitted_by);
         async move { visible }
     };
-    Ok(respond(&caller, permit, app.watch.subscribe(None).filter(visible)))
+    let changes = app.watch.subscribe(None).await;
+    Ok(respond(&caller, permit, changes.filter(visible)))
 }
 
 /// The response with a stream. It ends when the caller's token expires, and holds its permit until then.

@@ -79,6 +79,8 @@ impl Drop for ChangeListener {
 
 const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(100);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(30);
+/// The pause after notifications did not arrive. A server that stalls looks like a pooler.
+const POOLER_RETRY_DELAY: Duration = Duration::from_secs(600);
 
 /// Listens for as long as the store exists. While that is not possible, subscriptions wait for their
 /// full timeout and then poll. In the dialect `strict` and behind some connection poolers it is never possible.
@@ -101,7 +103,7 @@ async fn listen(feed: Arc<Feed>) {
                 tracing::info!(
                     "the store's notifications do not arrive (probably a connection pooler); polling"
                 );
-                return std::future::pending().await;
+                delay = POOLER_RETRY_DELAY;
             }
             Err(error) => {
                 tracing::debug!(%error, "cannot listen to the store; polling");

@@ -79,11 +79,11 @@ async fn a_condition_is_raised_when_it_has_lasted_long_enough(fixture: StoreFixt
         }
     };
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap());
-    fixture.run(&earlier(290, "since")).await;
+    fixture.run(&earlier(200, "since")).await;
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "not long enough");
     assert!(all(&fixture).await.is_empty(), "a condition that is not raised is not listed");
     assert_eq!(fixture.store.lease_alert(MINUTE).await.unwrap(), None, "nor posted");
-    fixture.run(&earlier(10, "since")).await;
+    fixture.run(&earlier(100, "since")).await;
     // It was not checked for a while, so it may have ended meanwhile.
     fixture.run(&earlier(90, "seen_at")).await;
     assert!(!fixture.store.raise_alert(&no_worker).await.unwrap(), "measured anew");

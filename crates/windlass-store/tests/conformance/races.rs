@@ -129,9 +129,16 @@ async fn pages_race_with_a_cancel(fixture: StoreFixture) {
         let job = fixture.store.submit(new_job()).await.unwrap().id();
         let plan = fixture.segment_of(job).await;
         let store = fixture.other().await;
+        let (cancelled, cancel) = tokio::sync::oneshot::channel();
         let planning = tokio::spawn(async move {
-            let mut state = plan.state;
+            let (mut state, mut cancel) = (plan.state, Some(cancel));
             for turn in 1..50 {
+                // The last page follows the cancel for certain.
+                if turn == 49
+                    && let Some(cancel) = cancel.take()
+                {
+                    cancel.await.unwrap();
+                }
                 let next = page(plan.lease, state, scan(turn), cut(2));
                 state = next.to.clone();
                 match store.commit_page(next).await {
@@ -143,6 +150,8 @@ async fn pages_race_with_a_cancel(fixture: StoreFixture) {
         });
         tokio::time::sleep(Duration::from_micros(micros)).await;
         fixture.store.cancel(job).await.unwrap();
+        // The planner may have been refused already.
+        let _ = cancelled.send(());
         planning.await.unwrap();
         assert!(fixture.job(job).await.finished_at.is_some());
         fixture.check(job).await;

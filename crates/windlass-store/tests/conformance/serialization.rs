@@ -26,7 +26,6 @@ async fn work(store: Arc<dyn Store>, jobs: Vec<JobId>) -> Vec<(ChunkId, i64)> {
         if leased.is_empty() && all_ended(&store, &jobs).await {
             return completed;
         }
-        store.rescue().await.unwrap();
         let renewal = |lease| LeaseRenewal { lease, progress: None, in_slot: true };
         let renewals: Vec<_> = leased.iter().map(|chunk| renewal(chunk.lease)).collect();
         store.heartbeat(&renewals, &[]).await.unwrap();

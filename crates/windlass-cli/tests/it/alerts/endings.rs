@@ -47,8 +47,8 @@ async fn a_suspended_job_type_raises_an_alert_that_ends_when_its_step_works_agai
     sandbox.completed(&id).await;
     let end = ended(&receiver, "suspended").await;
     assert_eq!(end["clearedReason"], "RAISE is no longer suspended");
-    let said = server.stderr();
-    assert!(said.contains("alert cleared: RAISE is no longer suspended"), "{said}");
+    let logged = "alert cleared: RAISE is no longer suspended";
+    eventually("it is logged", async || server.stderr().contains(logged)).await;
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub(crate) fn unworkable(more: &str) -> String {
 }
 
 pub(crate) async fn sandbox(data: &Data, port: u16, more: &str) -> CliSandbox {
-    CliSandbox::on(data, &(jobs() + more + &alerts(port, "dead_letters = 1\nno_worker = \"1s\"")))
+    CliSandbox::on(data, &(jobs() + more + &alerts(port, "dead_letters = 1")))
 }
 
 pub(crate) fn serve(sandbox: &CliSandbox) -> Running {

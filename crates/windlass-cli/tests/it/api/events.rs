@@ -138,7 +138,7 @@ async fn a_stream_ends_when_its_token_expires() {
     let config = raise(10) + &auth().replace("[auth]", "[auth]\nleeway = \"0s\"");
     let mut server = TestServer::start(CliSandbox::on(&data, &config)).await;
     let mut claims = claims("ada", "clerk");
-    claims["exp"] = json!(now() + 5);
+    claims["exp"] = json!(now() + 30);
     let mut events = Events::of(server.token(&signed(&claims)), "/api/v1/events").await;
     assert!(events.next().await.is_none());
 }

@@ -86,6 +86,9 @@ async fn slow_headers_bodies_and_idle_connections_time_out() {
             .await
             .unwrap_or_else(|_| panic!("still open after {sent:?}"));
     }
+    // A server whose header timeout does not end the connection first.
+    let config = take("") + "[server]\nbody_timeout = \"300ms\"\n";
+    let server = TestServer::start(CliSandbox::on(&data, &config)).await;
     let head = "POST /api/v1/jobs HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
                 content-length: 100\r\n\r\n{\"jobType\":";
     let mut stream = half_open(&server, head).await;

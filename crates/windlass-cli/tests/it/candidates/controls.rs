@@ -73,7 +73,7 @@ async fn a_stopped_job_type_is_not_planned_until_it_is_started() {
 #[tokio::test]
 async fn a_job_stopped_in_the_middle_continues_after_the_start() {
     let fixture = CandidatesFixture::new(3000).await;
-    fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
+    fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 50").await.ok();
     let id = fixture.sandbox.submit("REFRESH_CANDIDATES").await;
     let _workers = [fixture.sandbox.spawn("worker"), fixture.sandbox.spawn("worker")];
     fixture.sandbox.until(&id, "some is done", some_is_done).await;
@@ -92,7 +92,7 @@ async fn a_job_stopped_in_the_middle_continues_after_the_start() {
 #[tokio::test]
 async fn a_queued_job_can_be_cancelled() {
     let fixture = CandidatesFixture::new(3000).await;
-    fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 200").await.ok();
+    fixture.sandbox.run("throughput REFRESH_CANDIDATES --rate 50").await.ok();
     let id = fixture.sandbox.submit("REFRESH_CANDIDATES").await;
     let worker = fixture.sandbox.spawn("worker");
     fixture.sandbox.until(&id, "some is done", some_is_done).await;

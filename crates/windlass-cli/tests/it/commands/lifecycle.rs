@@ -5,10 +5,10 @@ use windlass_testkit::Running;
 
 const ROWS: i64 = 2000;
 
-/// A slow job of twenty chunks, and a `run` that is working it.
+/// A slow job of two hundred chunks, and a `run` that is working it.
 async fn at_work() -> (Data, CliSandbox, Running, String) {
     let data = Data::slow(ROWS, 0.5).await;
-    let sandbox = CliSandbox::on(&data, &slow_raise(100));
+    let sandbox = CliSandbox::on(&data, &slow_raise(10));
     let run = sandbox.spawn("run RAISE");
     eventually("some chunks are completed and some are not", async || {
         let jobs = sandbox.json("jobs").await;

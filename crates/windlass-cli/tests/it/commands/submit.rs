@@ -1,6 +1,6 @@
 //! `windlass submit` queues a job, and `windlass worker --job` works it.
 
-use crate::common::{CliSandbox, Data, raise, refused};
+use crate::common::{CliSandbox, Data, raise, refused, slow_raise};
 
 #[tokio::test]
 async fn submit_prints_the_id_and_a_worker_completes_the_job() {
@@ -50,12 +50,19 @@ async fn a_job_keeps_the_definition_from_its_submit() {
 
 #[tokio::test]
 async fn a_job_with_a_higher_priority_runs_first() {
-    let data = Data::sqlite().with_accounts(10).await;
+    let data = Data::slow(10, 20.0).await;
     let note = "UPDATE accounts SET owner = owner || ' ' || :name WHERE {chunk}";
-    let sandbox = CliSandbox::on(&data, &crate::common::job("NOTE", note, 10));
+    let jobs = slow_raise(10) + &crate::common::job("NOTE", note, 10);
+    let sandbox = CliSandbox::on(&data, &jobs);
+    // This job occupies the only slot until the others are planned.
+    let busy = sandbox.submit("RAISE").await;
+    let worker = sandbox.spawn("worker --concurrency 1");
+    sandbox.until(&busy, "the slot is busy", |job| job["chunks"]["processing"] == 1).await;
     let low = sandbox.submit("NOTE --param name=low --priority 1").await;
     let high = sandbox.submit("NOTE --param name=high --priority 9").await;
-    let worker = sandbox.spawn("worker --concurrency 1");
+    for id in [&low, &high] {
+        sandbox.until(id, "is planned", |job| job["chunks"]["total"] == 1).await;
+    }
     sandbox.completed(&low).await;
     sandbox.completed(&high).await;
     worker.term();

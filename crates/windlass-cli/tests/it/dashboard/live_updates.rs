@@ -1,10 +1,10 @@
 //! Live updates: progress, pause and resume, stop and start, a lost connection.
 
 use crate::api::server_fixture::TestServer;
-use crate::common::{Data, eventually};
-use crate::dashboard::wallets_fixture::throttled_server;
+use crate::common::{CliSandbox, Data, eventually, server};
+use crate::dashboard::wallets_fixture::{take, throttled_server, wallets};
 use serde_json::json;
-use windlass_testkit::Browser;
+use windlass_testkit::{Browser, free_port};
 
 /// The progress that the page shows.
 async fn progress(browser: &Browser) -> f64 {
@@ -108,11 +108,15 @@ async fn the_emergency_stop_is_shown_on_every_page() {
 
 #[tokio::test]
 async fn pages_recover_when_the_server_restarts() {
-    let (_data, server, browser) = opened("/").await;
+    let data = wallets().await;
+    let sandbox = CliSandbox::on(&data, &take("throughput = { items_per_second = 2 }\n"));
+    // A port that no other process is given meanwhile.
+    let listen = format!("127.0.0.1:{}", free_port());
+    let process = sandbox.spawn(&format!("serve --listen {listen} --concurrency 2"));
+    let browser = Browser::start(&server::url(&process).await).await;
+    browser.open("/").await;
     browser.sees("No active jobs.").await;
     mark(&browser).await;
-    let listen = server.url.trim_start_matches("http://").to_owned();
-    let TestServer { sandbox, process, .. } = server;
     process.kill9();
     process.wait().await;
     browser.sees("Connection lost").await;

@@ -34,6 +34,7 @@ async fn huge_numbers_are_never_broken_or_cut_off() {
     let (_data, server, id) = server_with_dead_letters().await;
     let huge = i64::MAX / 3;
     let store = rusqlite::Connection::open(server.sandbox.path("windlass.db")).unwrap();
+    store.busy_timeout(crate::common::PATIENCE).unwrap();
     let counts = format!(
         "UPDATE windlass_jobs SET items_total = {huge}, processed = {huge} - 1234567, skipped = {huge} / 1000,
              conflicts = {huge} / 7, dead = 123456789, chunks_total = 987654321"
@@ -68,6 +69,7 @@ async fn times_are_in_the_time_zone_of_the_viewer() {
     browser.open("/").await;
     browser.sees("Times are in Asia/Tokyo.").await;
     let store = rusqlite::Connection::open(server.sandbox.path("windlass.db")).unwrap();
+    store.busy_timeout(crate::common::PATIENCE).unwrap();
     // 2026-01-31 20:12:07 UTC is the next day in Tokyo.
     let at = "UPDATE windlass_jobs SET created_at = 1769890327000";
     store.execute(at, []).unwrap();

@@ -100,8 +100,8 @@ async fn dependent_jobs_are_shown_as_a_graph() {
 #[tokio::test]
 async fn a_job_that_will_miss_its_deadline_is_marked() {
     let data = wallets().await;
-    let schedule = "throughput = { items_per_second = 5 }\n\
-        schedule = { cron = \"0 3 1 1 *\", deadline = \"30s\", missed = \"run-once\" }\n";
+    let schedule = "throughput = { items_per_second = 1 }\n\
+        schedule = { cron = \"0 3 1 1 *\", deadline = \"80s\", missed = \"run-once\" }\n";
     let sandbox = CliSandbox::on(&data, &take(schedule));
     sandbox.run("schedules").await.ok();
     // The schedule was due ten seconds ago.

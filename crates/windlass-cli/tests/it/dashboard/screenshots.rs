@@ -46,7 +46,7 @@ source.connection = "app"
 source.table = "cards"
 step.sql = "UPDATE cards SET interest = interest + 1 WHERE {chunk}"
 chunk.items = 100
-throughput = { items_per_second = 500 }
+throughput = { items_per_second = 100 }
 
 [jobs.ARCHIVE]
 description = "Statements older than seven years go to the archive"
@@ -156,7 +156,8 @@ async fn a_day_of_work(server: &TestServer, data: &Data) {
             .await;
     }
     server.until(&last, "COMPLETED").await;
-    eventually("all have ended", async || count(server, "CLEAR_CARDS", "COMPLETED").await == 46)
+    // The schedule may add one.
+    eventually("all have ended", async || count(server, "CLEAR_CARDS", "COMPLETED").await >= 46)
         .await;
     data.run(
         "WITH spread AS (
@@ -180,7 +181,7 @@ async fn what_went_wrong(server: &TestServer, data: &Data) {
     server.sandbox.run("start ARCHIVE").await.ok();
     server.until(&archive, "FAILED").await;
     let interest = server.submit(json!({"jobType": "INTEREST"})).await;
-    done(server, &interest, 2000).await;
+    done(server, &interest, 1000).await;
     server.post(&format!("/api/v1/jobs/{interest}/pause"), &json!({})).await.is(200);
     eventually("the alert is raised", async || {
         server.get("/api/v1/alerts").await.text.contains("job-failed")
@@ -203,6 +204,8 @@ async fn the_night(server: &TestServer, data: &Data) -> String {
     })
     .await;
     done(server, &id, TRANSACTIONS * 4 / 10).await;
+    // So that it does not end before the last screenshot.
+    server.put(&format!("/api/v1/jobs/{id}/throughput"), &json!({"rate": 200})).await.is(200);
     id
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn take(more: &str) -> String {
 /// A server with workers, on which the throughput of the job is limited.
 pub(crate) async fn throttled_server() -> (Data, TestServer) {
     let data = wallets().await;
-    let jobs = take("throughput = { items_per_second = 20 }\n");
+    let jobs = take("throughput = { items_per_second = 2 }\n");
     let server = TestServer::with(CliSandbox::on(&data, &jobs), 2).await;
     (data, server)
 }

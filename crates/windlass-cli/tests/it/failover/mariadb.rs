@@ -1,6 +1,6 @@
 //! MariaDB with a replica that becomes the primary.
 
-use super::{ROWS, has_lost_effects, is_completed_once, start, worked};
+use super::{ROWS, has_lost_effects, is_completed_once, start, worked_on};
 use crate::common::{CliSandbox, Data, config, eventually, job};
 use windlass_testkit::{MariaDatabase, MariaServer, Proxy};
 
@@ -20,7 +20,7 @@ impl Pair {
         let replica = primary.replica();
         let proxy = Proxy::start_mysql(primary.addr()).await;
         let data = Data::Mariadb(database.clone()).with_accounts(ROWS).await;
-        data.pace(0.001).await;
+        data.pace(0.03).await;
         primary.reach(&replica).await;
         Pair { primary, replica, database, proxy }
     }
@@ -62,12 +62,12 @@ impl Pair {
         self.primary.stop_immediate();
         let replica = self.replica.existing("mysql");
         replica.run("STOP SLAVE IO_THREAD").await;
-        eventually("the replica has applied everything", async || {
-            let threads = "SELECT count(*) FROM information_schema.processlist \
-                           WHERE state LIKE 'Slave has read all relay log%'";
-            replica.one::<i64>(threads).await == 1
-        })
-        .await;
+        // The received position follows the kind of position, `Slave_Pos`.
+        let status = replica.rows("SHOW SLAVE STATUS").await.remove(0);
+        let kind = status.iter().position(|cell| cell.as_deref() == Some("Slave_Pos")).unwrap();
+        let received = status[kind + 1].clone().unwrap();
+        let wait = format!("SELECT MASTER_GTID_WAIT('{received}', 100)");
+        assert_eq!(replica.one::<i64>(&wait).await, 0, "not applied: {received}");
         replica.run("STOP SLAVE; RESET SLAVE ALL").await;
         self.proxy.redirect(self.replica.addr());
         self.proxy.cut_all().await;
@@ -94,7 +94,7 @@ async fn an_audit_finds_what_an_asynchronous_replica_has_lost() {
     let sandbox = pair.sandbox();
     let (id, _worker) = start(&sandbox, 4).await;
     pair.replica.existing("mysql").run("STOP SLAVE IO_THREAD").await;
-    worked(&sandbox, &id, 20).await;
+    worked_on(&sandbox, &id).await;
     pair.fail_over().await;
     has_lost_effects(&sandbox, &pair.promoted(), &id).await;
 }

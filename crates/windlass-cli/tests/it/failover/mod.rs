@@ -39,6 +39,12 @@ async fn worked(sandbox: &CliSandbox, id: &str, chunks: i64) {
     assert!(job["chunks"]["completed"].as_i64() < Some(CHUNKS), "the job was over: {job:#}");
 }
 
+/// Waits until more chunks are completed than there are slots, so that some were begun after this call.
+async fn worked_on(sandbox: &CliSandbox, id: &str) {
+    let done = sandbox.job(id).await["chunks"]["completed"].as_i64().unwrap();
+    worked(sandbox, id, done + 8).await;
+}
+
 /// Lets the rest of the job be fast. Asserts that it completes, that some effects are lost and none is doubled, and that
 /// the audit names what is missing.
 async fn has_lost_effects(sandbox: &CliSandbox, data: &Data, id: &str) {

@@ -1,6 +1,6 @@
 //! PostgreSQL with a standby that is promoted.
 
-use super::{ROWS, has_lost_effects, is_completed_once, start, worked};
+use super::{ROWS, has_lost_effects, is_completed_once, start, worked_on};
 use crate::common::{CliSandbox, Data, config, eventually, slow_raise};
 use serde_json::Value as Json;
 use windlass_testkit::{Database, Options, PostgresServer, Proxy};
@@ -74,7 +74,7 @@ fn jobs() -> String {
 
 async fn with_accounts(database: &Database) -> Data {
     let data = Data::Postgres(database.clone()).with_accounts(ROWS).await;
-    data.pace(0.1).await;
+    data.pace(3.0).await;
     data
 }
 
@@ -105,7 +105,7 @@ async fn an_audit_finds_what_an_asynchronous_standby_has_lost() {
     let sandbox = CliSandbox::with(&config("sqlite:windlass.db", &pair.url(), &jobs()));
     let (id, _worker) = start(&sandbox, 4).await;
     pair.stop_receiving().await;
-    worked(&sandbox, &id, 20).await;
+    worked_on(&sandbox, &id).await;
     pair.fail_over().await;
     has_lost_effects(&sandbox, &pair.promoted(), &id).await;
 }
@@ -118,7 +118,7 @@ async fn a_store_that_an_asynchronous_standby_turned_back_doubles_nothing() {
     let sandbox = CliSandbox::with(&config(&pair.url(), &data.url(), &jobs()));
     let (id, worker) = start(&sandbox, 4).await;
     pair.stop_receiving().await;
-    worked(&sandbox, &id, 20).await;
+    worked_on(&sandbox, &id).await;
     pair.fail_over().await;
     data.pace(0.0).await;
     let has_ended = |job: &Json| job["status"] == "COMPLETED" || job["status"] == "PAUSED";

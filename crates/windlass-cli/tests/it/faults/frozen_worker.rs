@@ -5,7 +5,7 @@ use crate::common::{CliSandbox, Data, eventually, slow_raise, worked_by};
 #[tokio::test]
 async fn a_worker_frozen_past_its_leases_commits_nothing() {
     const ROWS: i64 = 50_000;
-    let data = Data::slow(ROWS, 0.1).await;
+    let data = Data::slow(ROWS, 0.5).await;
     let jobs = slow_raise(500) + "chunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     // Eight slots share one connection: most chunks wait with their commit, and continue with it when the process

@@ -3,9 +3,7 @@
 
 use super::durable::unflushed;
 use crate::common::{CliSandbox, Data, config, eventually, raise, text};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use windlass_testkit::{Gate, PostgresServer, Running};
+use windlass_testkit::{Gate, PostgresServer, Running, StoppedWalWriter};
 
 const ROWS: i64 = 1000;
 const RAISED: &str = "SELECT count(*) FROM accounts WHERE amount <> id * 7 % 1000";
@@ -28,7 +26,7 @@ struct Crash {
     sandbox: CliSandbox,
     worker: Running,
     id: String,
-    wal_writer: Pid,
+    wal_writer: StoppedWalWriter,
 }
 
 impl Crash {
@@ -46,9 +44,7 @@ impl Crash {
         // Only what follows may be lost. Nothing is flushed in the background from here on: the WAL writer, which would
         // do that after ten seconds at the latest, is stopped.
         data.run("CHECKPOINT").await;
-        let wal_writer = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'";
-        let wal_writer = Pid::from_raw(data.number(wal_writer).await.try_into().unwrap());
-        kill(wal_writer, Signal::SIGSTOP).unwrap();
+        let wal_writer = server.stop_wal_writer().await;
         let address = |url: &str| {
             let host = url.split('@').nth(1).and_then(|rest| rest.split('/').next());
             host.unwrap().parse().unwrap()
@@ -66,7 +62,7 @@ impl Crash {
     /// Crashes the database. Returns how many records have their effect afterwards.
     async fn crash(&self) -> i64 {
         // A stopped process would delay the restart.
-        kill(self.wal_writer, Signal::SIGKILL).unwrap();
+        self.wal_writer.kill();
         self.server.restart_immediate();
         self.data.number(RAISED).await
     }

@@ -7,7 +7,7 @@ async fn planning_continues_where_a_killed_planner_stopped() {
     const ROWS: i64 = 10_000;
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // Each page takes time, until the test removes the delay.
-    data.pace(0.5).await;
+    data.pace(10.0).await;
     let slow = "source.where = \"(SELECT pg_sleep(seconds) FROM pace) IS NOT NULL\"\n";
     let sandbox = CliSandbox::on(&data, &(raise(10) + slow + "chunk.lease = \"1s\"\n"));
     let id = sandbox.submit("RAISE --parallel-segments 1").await;

@@ -2,12 +2,12 @@
 
 use crate::common::{CliSandbox, Data, eventually, slow_raise};
 
-const ROWS: i64 = 8_000;
+const ROWS: i64 = 24_000;
 
-/// A job of 800 short chunks, and a worker that has leased many of them ahead. The leases last longer than any test
+/// A job of 2,400 short chunks, and a worker that has leased many of them ahead. The leases last longer than any test
 /// waits.
 async fn busy() -> (Data, CliSandbox, windlass_testkit::Running, String) {
-    let data = Data::postgres().await.with_accounts(ROWS).await;
+    let data = Data::slow(ROWS, 0.01).await;
     let jobs = slow_raise(10) + "chunk.lease = \"10m\"\nchunk.timeout = \"20m\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;

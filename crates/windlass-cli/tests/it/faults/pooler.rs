@@ -33,7 +33,7 @@ async fn kill_at_work(sandbox: &CliSandbox, worker: &Running) -> String {
 #[tokio::test]
 async fn run_and_two_workers_complete_a_job_although_one_is_killed() {
     // Several commits per chunk, so that the kill happens between two of them.
-    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"2s\"\n";
+    let jobs = slow_raise(500) + "chunk.commit = 10\nchunk.lease = \"2s\"\n";
     let (_pooler, data, sandbox) = behind_pooler(&jobs).await;
     data.pace(0.1).await;
     let workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
@@ -51,7 +51,7 @@ async fn run_and_two_workers_complete_a_job_although_one_is_killed() {
 #[tokio::test]
 async fn a_program_processes_every_record_once_although_its_worker_is_killed() {
     let jobs = "[jobs.RAISE]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
-                step.command = [\"python3\", \"raise.py\", \"0.05\"]\nstep.version = \"version\"\n\
+                step.command = [\"python3\", \"raise.py\", \"2\"]\nstep.version = \"version\"\n\
                 chunk.items = 500\nchunk.commit = 100\nchunk.lease = \"2s\"\n";
     let (_pooler, data, sandbox) = behind_pooler(jobs).await;
     sandbox.write("handler.py", include_str!("../steps/children/handler.py"));
@@ -59,6 +59,7 @@ async fn a_program_processes_every_record_once_although_its_worker_is_killed() {
     let id = sandbox.submit("RAISE").await;
     let workers = [sandbox.spawn("worker"), sandbox.spawn("worker")];
     assert_eq!(kill_at_work(&sandbox, &workers[0]).await, id);
+    sandbox.write("hurry", "");
 
     let job = sandbox.completed(&id).await;
     assert_eq!(job["items"]["processed"], ROWS, "{job:#}");

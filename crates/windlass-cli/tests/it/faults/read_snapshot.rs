@@ -16,7 +16,7 @@ fn totals(more: &str) -> String {
          step.map = \"SELECT count(*) AS n, sum(amount) AS total, sum(gate(id)) AS gates FROM {{source}} \
          WHERE {{chunk}}\"\n\
          reduce = \"SELECT sum(n) AS n, sum(total) AS total FROM parts\"\n\
-         chunk.items = 2000\nchunk.lease = \"3s\"\n{more}\n"
+         chunk.items = 2000\nchunk.lease = \"1m\"\n{more}\n"
     )
 }
 
@@ -222,7 +222,8 @@ async fn two_processes_read_under_one_snapshot_behind_a_pooler() {
 async fn a_snapshot_is_given_up_when_the_store_cannot_be_reached() {
     let (_pooler, data, url) = behind_pooler().await;
     let accounts = Accounts::new(data).await;
-    let sandbox = CliSandbox::with(&config(&url, &url, &totals("")));
+    let jobs = totals("").replace("\"1m\"", "\"3s\"");
+    let sandbox = CliSandbox::with(&config(&url, &url, &jobs));
     let id = sandbox.submit("TOTALS").await;
     let _worker = sandbox.spawn("worker --concurrency 1");
     half_read(&sandbox, &id).await;

@@ -10,7 +10,7 @@ async fn prepare() -> (PostgresServer, Data, CliSandbox) {
     let server = PostgresServer::start(Options { fsync: true, ..Options::default() });
     let data = Data::Postgres(server.database().await).with_accounts(ROWS).await;
     // Slow until the crashes are over.
-    data.pace(0.2).await;
+    data.pace(2.0).await;
     let jobs = slow_raise(200) + "chunk.lease = \"1s\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     (server, data, sandbox)

@@ -44,7 +44,7 @@ async fn completed(sandbox: &CliSandbox, id: &str) -> usize {
 
 #[tokio::test]
 async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_nothing() {
-    const ROWS: i64 = 3000;
+    const ROWS: i64 = 30_000;
     let data = Data::slow(ROWS, 0.2).await;
     let other = job("OTHER", "UPDATE accounts SET owner = owner WHERE {chunk}", 1000);
     let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n" + &other;
@@ -82,9 +82,9 @@ async fn a_restored_sqlite_store_continues_only_with_after_restore_and_repeats_n
 /// No process was started after the backup, so the generation does not show the restore. The ledger does.
 #[tokio::test]
 async fn a_fence_refused_after_a_restore_pauses_the_job_with_the_reason() {
-    const ROWS: i64 = 2000;
-    let data = Data::slow(ROWS, 0.1).await;
-    let jobs = slow_raise(50) + "chunk.lease = \"2s\"\n";
+    const ROWS: i64 = 20_000;
+    let data = Data::slow(ROWS, 0.3).await;
+    let jobs = slow_raise(50) + "chunk.lease = \"20s\"\n";
     let sandbox = CliSandbox::with(&config("sqlite:store.db", &data.url(), &jobs));
     let id = sandbox.submit("RAISE").await;
     let (first, _) = back_up_in_the_middle(&sandbox, &id).await;
@@ -130,10 +130,12 @@ async fn an_export_of_a_snapshot_after_a_restored_postgres_store_lists_each_part
 
 async fn an_export_after_a_restored_postgres_store_lists_each_part_once(consistency: &str) {
     const ROWS: i64 = 40_000;
-    let data = Data::postgres().await.with_accounts(ROWS).await;
+    // Each read takes time until the store is restored.
+    let data = Data::slow(ROWS, 0.2).await;
     let export = format!(
         "[jobs.EXPORT]\nsource.connection = \"app\"\nsource.table = \"accounts\"\n\
          source.consistency = \"{consistency}\"\n\
+         source.where = \"(SELECT pg_sleep(seconds) FROM pace) IS NOT NULL\"\n\
          step.export = {{ to = \"file:out/{{job_id}}/\", format = \"csv\" }}\n\
          chunk.items = 100\nchunk.lease = \"2s\"\n"
     );
@@ -167,6 +169,7 @@ async fn an_export_after_a_restored_postgres_store_lists_each_part_once(consiste
 
     // Its chunks are leased again with the same epoch that the frozen worker has. With a snapshot, which ended with the
     // sessions, all chunks are planned and read again.
+    data.pace(0.0).await;
     let helper = sandbox.spawn("worker --concurrency 4");
     eventually("the second worker completed the frozen worker's chunks", async || {
         let chunks = sandbox.chunks(&id).await;

@@ -7,8 +7,8 @@ const ROWS: i64 = 10_000;
 async fn prepare() -> (Data, CliSandbox) {
     let data = Data::postgres().await.with_accounts(ROWS).await;
     // Slow until the tested event has happened.
-    data.pace(0.2).await;
-    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"1s\"\n";
+    data.pace(2.0).await;
+    let jobs = slow_raise(500) + "chunk.commit = 100\nchunk.lease = \"1m\"\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     (data, sandbox)
 }

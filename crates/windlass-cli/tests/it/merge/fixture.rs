@@ -147,7 +147,8 @@ impl MergeFixture {
         let Data::Postgres(database) = &self.data else { return };
         let end = "SELECT count(pg_terminate_backend(holder.pid)) FROM pg_stat_activity AS waiting, \
                    pg_stat_activity AS holder WHERE holder.pid = ANY (pg_blocking_pids(waiting.pid)) \
-                   AND holder.state = 'idle in transaction'";
+                   AND holder.state = 'idle in transaction' \
+                   AND holder.datname = current_database()";
         eventually("a transaction blocks another", async || database.one::<i64>(end).await > 0)
             .await;
     }

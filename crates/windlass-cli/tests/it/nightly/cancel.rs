@@ -9,7 +9,7 @@ use windlass_testkit::Running;
 async fn begun() -> (NightlyFixture, String, Running) {
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("TRANSACTIONS_EXPORT").await;
-    fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 2000").await.ok();
+    fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 500").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {id}"));
     let folder = folder(&fixture, &id);
     eventually("parts are written", async || {
@@ -61,7 +61,7 @@ async fn cancelled_while_its_worker_is_frozen() {
 async fn a_cancelled_report_loads_nothing() {
     let fixture = NightlyFixture::in_a_folder().await;
     let id = fixture.submit("DAILY_REPORT").await;
-    fixture.sandbox.run("throughput DAILY_REPORT --rate 2000").await.ok();
+    fixture.sandbox.run("throughput DAILY_REPORT --rate 500").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {id}"));
     let some = |job: &serde_json::Value| job["chunks"]["completed"].as_i64() >= Some(3);
     fixture.sandbox.until(&id, "some chunks are completed", some).await;

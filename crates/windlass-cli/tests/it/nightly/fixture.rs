@@ -145,7 +145,7 @@ impl NightlyFixture {
     /// it.
     pub(crate) async fn kill_at_work(&self, job_type: &str, id: &str, kills: usize) {
         // Slow, so that a worker is running for each kill.
-        self.sandbox.run(&format!("throughput {job_type} --rate 1500")).await.ok();
+        self.sandbox.run(&format!("throughput {job_type} --rate 200")).await.ok();
         let mut workers: Vec<Running> = (0..2).map(|_| self.sandbox.spawn("worker")).collect();
         let mut rng = 20_251_116_u64;
         for turn in 0..kills {

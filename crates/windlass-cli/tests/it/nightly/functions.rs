@@ -78,7 +78,7 @@ async fn kill_at_work(store: &Database, function: &Function, kills: usize) {
 async fn a_night_has_the_banks_own_totals_although_functions_were_killed() {
     let fixture = NightlyFixture::in_a_bucket_with(Moto::shared(), ROWS).await;
     // Each row takes time, so that kills also happen within a statement.
-    fixture.edit("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0002) = 0 GROUP");
+    fixture.edit("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0005) = 0 GROUP");
     // The store is behind a pooler that has fewer connections than there are functions.
     let pooler = PgBouncer::start(PostgresServer::shared());
     let secret = json!({"WAREHOUSE_URL": pooler.url(&fixture.warehouse)});
@@ -124,7 +124,7 @@ async fn a_night_is_loaded_into_redshift_although_functions_were_killed() {
     let night = RedshiftNight::new(ROWS, "functions").await;
     let config = night.sandbox.read("windlass.toml");
     let config = config
-        .replace("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0002) = 0 GROUP")
+        .replace("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.0005) = 0 GROUP")
         .replace("chunk.items = 10000", "chunk.items = 2000")
         .replace("chunk.lease = \"10s\"", "chunk.lease = \"1s\"");
     night.sandbox.write("windlass.toml", &config);
@@ -143,6 +143,8 @@ async fn a_night_is_loaded_into_redshift_although_functions_were_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_hands_its_chunks_back_before_its_time_is_over() {
     let fixture = NightlyFixture::in_a_folder().await;
+    // A stall of this machine must not lose a lease.
+    fixture.edit("chunk.lease = \"1s\"", "chunk.lease = \"1m\"");
     // Each chunk takes half a second.
     fixture.edit("WHERE {chunk} GROUP", "WHERE {chunk} AND SLEEP(0.001) = 0 GROUP");
     let short = function(&fixture, 20, |_| true);

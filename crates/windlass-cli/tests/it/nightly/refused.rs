@@ -58,7 +58,7 @@ async fn an_endpoint_that_starts_to_refuse_fails_the_remaining_chunks_and_a_retr
     let moto = Moto::start();
     let fixture = NightlyFixture::in_a_bucket(&moto).await;
     let export = fixture.submit("TRANSACTIONS_EXPORT").await;
-    fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 2000").await.ok();
+    fixture.sandbox.run("throughput TRANSACTIONS_EXPORT --rate 500").await.ok();
     let worker = fixture.sandbox.spawn(&format!("worker --job {export}"));
     let some = |job: &serde_json::Value| job["chunks"]["completed"].as_i64() >= Some(3);
     fixture.sandbox.until(&export, "some chunks are completed", some).await;

@@ -1,6 +1,6 @@
 //! The results of an analysis and the job for its points are committed together or not at all.
 
-use crate::common::Data;
+use crate::common::{Data, eventually};
 use crate::relationships::fixture::RelationshipsFixture;
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn a_committed_request_becomes_a_job_with_the_id_of_the_application() {
             fixture.sandbox.prove(id).await;
         }
         assert_eq!(fixture.jobs().await.len(), 2);
-        assert_eq!(fixture.waiting().await.len(), 0);
+        eventually("the outbox is empty", async || fixture.waiting().await.is_empty()).await;
     }
 }
 

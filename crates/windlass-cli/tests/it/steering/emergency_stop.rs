@@ -5,7 +5,7 @@ use crate::common::{CliSandbox, Data, eventually, parse, refused, slow_raise};
 const ROWS: i64 = 4_000;
 
 async fn working() -> (Data, CliSandbox, String) {
-    let data = Data::slow(ROWS, 0.02).await;
+    let data = Data::slow(ROWS, 2.0).await;
     let sandbox = CliSandbox::on(&data, &(slow_raise(50) + "chunk.commit = 10\n"));
     let id = sandbox.submit("RAISE").await;
     (data, sandbox, id)

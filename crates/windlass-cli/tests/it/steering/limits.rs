@@ -37,7 +37,7 @@ impl Watch {
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_keep_a_concurrency_limit_that_changes() {
     let data = Arc::new(Data::postgres().await.with_accounts(ROWS).await);
-    data.pace(0.02).await;
+    data.pace(0.5).await;
     let jobs = slow_raise(30) + "chunk.commit = 10\nthroughput = { concurrency = 3 }\n";
     let sandbox = CliSandbox::on(&data, &jobs);
     let id = sandbox.submit("RAISE").await;

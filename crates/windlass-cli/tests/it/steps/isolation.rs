@@ -70,8 +70,10 @@ async fn a_service_that_hangs_suspends_the_job_type_and_fails_nothing() {
 #[tokio::test]
 async fn waiting_for_step_concurrency_costs_no_attempt() {
     let server = Server::start().await;
-    let more = format!("{BRIEF}step.concurrency = 1\nretry.attempts = 1\n");
-    let jobs = by_service(&server.url("linger=1.5"), &more);
+    // The last of ten slots waits longer than the timeout of its batch, a quarter of the chunk's.
+    let more =
+        "chunk.timeout = \"40s\"\nchunk.items = 20\nstep.concurrency = 1\nretry.attempts = 1\n";
+    let jobs = by_service(&server.url("linger=1.5"), more);
     let (data, sandbox) = with_accounts(200, &jobs).await;
     let job = parse(&sandbox.run("run RAISE --concurrency 10 --json").await.ok());
     assert_eq!(job["chunks"]["failed"], 0, "{job:#}");

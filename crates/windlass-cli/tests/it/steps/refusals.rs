@@ -14,7 +14,8 @@ const CHUNKS: &str = "chunk.items = 5\n";
 /// Runs a job with this behaviour. Asserts that the letters have these keys and that the other accounts are raised.
 /// Returns the letters.
 async fn letters_of(server: &Server, behaviour: &str, dead: &[i64]) -> Vec<Json> {
-    let more = format!("step.timeout = \"2s\"\n{TWO_TRIES}");
+    let timeout = if behaviour.starts_with("silent") { "2s" } else { "60s" };
+    let more = format!("step.timeout = \"{timeout}\"\n{TWO_TRIES}");
     let (data, sandbox) = with_accounts(ROWS, &by_service(&server.url(behaviour), &more)).await;
     let job = parse(&sandbox.run("run RAISE --concurrency 1 --json").await.with_dead_letters());
     let id = text(&job["id"]);

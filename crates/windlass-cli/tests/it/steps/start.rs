@@ -13,10 +13,16 @@ const HOPELESS: [(&str, &str); 4] = [
     ("echo this is no answer", "this is no answer"),
 ];
 
+/// Short only for the command whose error it is.
+fn timeout_of(command: &str) -> String {
+    let seconds = if command.starts_with("sleep") { 1 } else { 60 };
+    format!("step.timeout = \"{seconds}s\"\n")
+}
+
 #[tokio::test]
 async fn run_refuses_before_it_submits() {
     for (command, word) in HOPELESS {
-        let jobs = by_command(command, "step.timeout = \"1s\"\n");
+        let jobs = by_command(command, &timeout_of(command));
         let (data, sandbox) = with_accounts(5, &jobs).await;
         refused(&sandbox.run("run RAISE").await, &["step.command", word]);
         assert_eq!(sandbox.json("jobs").await, serde_json::json!([]), "{command}");
@@ -29,7 +35,7 @@ async fn run_refuses_before_it_submits() {
 #[tokio::test]
 async fn a_worker_that_cannot_start_the_program_pauses_the_job() {
     for (command, word) in HOPELESS {
-        let jobs = by_command(command, "step.timeout = \"1s\"\nchunk.items = 2\n");
+        let jobs = by_command(command, &(timeout_of(command) + "chunk.items = 2\n"));
         let (data, sandbox) = with_accounts(10, &jobs).await;
         let id = sandbox.submit("RAISE").await;
         let worked = sandbox.run(&format!("worker --job {id} --json")).await;
@@ -62,7 +68,7 @@ async fn a_job_continues_after_the_program_is_repaired_and_resumed() {
 
 #[tokio::test]
 async fn a_program_that_cannot_be_restarted_pauses_the_running_job() {
-    let jobs = by_command("python3 raise.py 0.2", "chunk.commit = 5\n");
+    let jobs = by_command("python3 raise.py 2", "chunk.commit = 5\n");
     let (data, sandbox) = with_accounts(200, &jobs).await;
     let run = sandbox.spawn("run RAISE --concurrency 1 --json");
     eventually("the program works on a batch", async || !batches(&sandbox).is_empty()).await;
@@ -73,6 +79,7 @@ async fn a_program_that_cannot_be_restarted_pauses_the_running_job() {
     let job = paused_by(&run.wait().await, &["raise.py"]);
 
     sandbox.write("raise.py", include_str!("children/raise.py"));
+    sandbox.write("hurry", "");
     let id = text(&job["id"]);
     sandbox.run(&format!("resume {id}")).await.ok();
     sandbox.run(&format!("worker --job {id}")).await.ok();

@@ -18,12 +18,12 @@ CREATE TRIGGER log_edge AFTER INSERT OR UPDATE OF status ON windlass_jobs
     FOR EACH ROW EXECUTE FUNCTION log_edge();
 
 -- The delay of a chunk after each failed attempt, from the start of the transaction, so it is never less than the
--- configured one.
-CREATE TABLE waits (job uuid NOT NULL, attempt bigint NOT NULL, wait interval NOT NULL);
+-- configured one. `most` is from now, so it is never more.
+CREATE TABLE waits (job uuid NOT NULL, attempt bigint NOT NULL, wait interval NOT NULL, most interval NOT NULL);
 
 CREATE FUNCTION log_wait() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO waits VALUES (NEW.job_id, NEW.attempts, NEW.available_at - now());
+    INSERT INTO waits VALUES (NEW.job_id, NEW.attempts, NEW.available_at - now(), NEW.available_at - clock_timestamp());
     RETURN NULL;
 END
 $$;

@@ -25,9 +25,10 @@ impl VisitsFixture {
         let data = Data::postgres().await;
         data.run(include_str!("../../../../../examples/visits/visits.sql")).await;
         data.run(include_str!("watch.sql")).await;
-        let sandbox =
-            CliSandbox::with(include_str!("../../../../../examples/visits/windlass.toml"))
-                .env("DATABASE_URL", &data.url());
+        // A stall of this machine must not lose a lease.
+        let config = include_str!("../../../../../examples/visits/windlass.toml")
+            .replace("chunk.lease = \"5s\"", "chunk.lease = \"1m\"");
+        let sandbox = CliSandbox::with(&config).env("DATABASE_URL", &data.url());
         VisitsFixture { data, sandbox }
     }
 

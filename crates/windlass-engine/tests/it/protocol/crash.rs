@@ -10,7 +10,7 @@ const ROLE: &str = "WINDLASS_TEST_ROLE";
 const CONFIG: &str = "WINDLASS_TEST_CONFIG";
 const JOB: &str = "WINDLASS_TEST_JOB";
 /// A short lease, so that the next worker does not wait long.
-const SHORT: &str = "chunk.items = 20\nchunk.lease = \"300ms\"\nchunk.timeout = \"1m\"";
+const SHORT: &str = "chunk.items = 20\nchunk.lease = \"2s\"\nchunk.timeout = \"1m\"";
 const ROWS: i64 = 60;
 /// The item that kills its process.
 const KILLER: i64 = 33;

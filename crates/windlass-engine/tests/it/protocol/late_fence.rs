@@ -44,7 +44,9 @@ async fn a_worker_that_stalls_between_lease_and_fence_does_nothing() {
 
     let addr = PostgresServer::shared().addr();
     let gate = Gate::shut(addr).await;
-    let behind = toml(&gate.url_via(&fixture.app.url()), &fixture.store.url(), &jobs);
+    // It is still connecting when the gate opens.
+    let app = format!("{}?connect_timeout=300", gate.url_via(&fixture.app.url()));
+    let behind = toml(&app, &fixture.store.url(), &jobs);
     let behind = builder(&behind).connect().await.unwrap();
     let stalled = Working::start(&behind, "stalled", 1);
     let leased = async || {

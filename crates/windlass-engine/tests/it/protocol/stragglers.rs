@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use windlass_core::{Cursor, Job, JobStatus, Keys};
 use windlass_engine::{Engine, ItemContext};
-use windlass_testkit::eventually;
 
 /// How many slow items are worked at the same time.
 #[derive(Clone, Default)]
@@ -89,16 +88,28 @@ async fn a_chunk_is_not_split_without_free_slots() {
 async fn a_restored_store_does_not_repeat_the_rest_of_a_split_chunk() {
     let fixture = EngineFixture::sqlite().await;
     fixture.visits(60).await;
-    let handler = AtOnce::default().handler(0);
+    let (held, slow) = (HeldHandler::new(), AtOnce::default().handler(0));
+    let first = held.clone();
+    let handler = move |visit: Visit, context: ItemContext| -> Answer {
+        let (first, is_first) = (first.clone(), visit.id == 1);
+        let work = slow(visit, context);
+        Box::pin(async move {
+            if is_first {
+                first.wait().await;
+            }
+            work.await
+        })
+    };
     let jobs = job(HANDLER, SLOW);
     let builder_of = |store: &str| builder(&toml(&fixture.app.url(), store, &jobs));
     let engine = builder_of(&fixture.store.url()).handler("work", handler).connect().await.unwrap();
     let id = submit(&engine).await;
     let worker = Working::start(&engine, "one", 4);
-    let begun = async || fixture.int("SELECT count(*) FROM visits WHERE amount = 1").await > 0;
-    eventually("a commit", PATIENCE, begun).await;
+    // The backup is from before the first commit, so from before any split.
+    held.begun.notified().await;
     let backup = fixture.folder.path().join("backup.db");
     fixture.back_up_store(&backup).await;
+    held.answer.add_permits(1);
     let done = ended(&engine, id).await;
     worker.stop().await;
     assert!(done.chunks.total > 1, "no chunk was split");

@@ -42,7 +42,7 @@ def result(item):
 def slow(item):
     """Some work that succeeds."""
     if ways.get(item["key"]) == "slow":
-        time.sleep(1.5)
+        time.sleep(6)
 
 
 def say(text):

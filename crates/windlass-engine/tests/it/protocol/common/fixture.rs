@@ -165,13 +165,6 @@ impl EngineFixture {
         self.store.int(&format!("SELECT max({lease}) FROM windlass_chunks")).await
     }
 
-    /// The store's clock, in milliseconds.
-    pub(crate) async fn store_clock(&self) -> i64 {
-        let postgres = "SELECT extract(epoch FROM clock_timestamp()) * 1000";
-        let sqlite = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
-        self.store.int(self.spell(postgres, sqlite)).await
-    }
-
     /// Every visit was changed exactly once.
     #[track_caller]
     pub(crate) fn each_once(&self, rows: i64) -> impl Future<Output = ()> {
