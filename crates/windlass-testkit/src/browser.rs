@@ -10,7 +10,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::{Running, Windlass, descendants_in, python_program};
+use crate::{Running, Windlass, descendants_in, free_port, python_program};
 
 /// The longest time to wait for the page to reach a state. Generous, for machines under load.
 const STATE_TIMEOUT: Duration = Duration::from_secs(100);
@@ -57,23 +57,14 @@ impl Browser {
         let folder = TempDir::new().unwrap();
         let windlass = Windlass::new(folder.path()).binary("chromedriver");
         let home = folder.path().to_str().unwrap();
-        let driver =
-            windlass.env("HOME", home).env("TMPDIR", home).env("TZ", zone).spawn(["--port=0"]);
-        let mut port = None;
-        eventually("chromedriver listens", async || {
-            let stdout = driver.stdout();
-            assert!(driver.is_running(), "{stdout}{}", driver.stderr());
-            let rest = stdout.split("started successfully on port ").nth(1).map(str::to_owned);
-            port = rest.and_then(|rest| rest.split('.').next()?.parse::<u16>().ok());
-            port.is_some()
-        })
-        .await;
+        let windlass = windlass.env("HOME", home).env("TMPDIR", home).env("TZ", zone);
+        let (driver, port) = start_driver(&windlass).await;
         let mut builder = ClientBuilder::new(HttpConnector::new());
         // The default for scripts, 30 s, is too short for axe-core on a machine under load.
         let capabilities =
             json!({"goog:chromeOptions": options(screen), "timeouts": {"script": 300_000}});
         builder.capabilities(capabilities.as_object().unwrap().clone());
-        let client = builder.connect(&format!("http://127.0.0.1:{}", port.unwrap())).await;
+        let client = builder.connect(&format!("http://127.0.0.1:{port}")).await;
         Browser { client: client.unwrap(), folder, driver, base: base.to_owned() }
     }
 
@@ -256,6 +247,27 @@ impl Drop for Browser {
         self.driver.kill9();
         descendants_in(self.folder.path()).iter().for_each(|process| process.kill9());
     }
+}
+
+/// Starts chromedriver. It binds its port for IPv4 and for IPv6, so a port that the kernel chooses for one of them may be
+/// taken for the other. Tries several ports, because another process may take one first.
+async fn start_driver(windlass: &Windlass) -> (Running, u16) {
+    let mut failure = String::new();
+    for _ in 0..5 {
+        let port = free_port();
+        let driver = windlass.spawn([format!("--port={port}").as_str()]);
+        let mut listens = false;
+        eventually("chromedriver listens or exits", async || {
+            listens = driver.stdout().contains("started successfully");
+            listens || !driver.is_running()
+        })
+        .await;
+        if listens {
+            return (driver, port);
+        }
+        failure = driver.stdout() + &driver.stderr();
+    }
+    panic!("chromedriver does not start\n{failure}")
 }
 
 async fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) {
