@@ -52,6 +52,8 @@ async fn a_job_is_run_watched_paused_resumed_and_audited() {
     browser.press("Throughput…").await;
     browser.fill("rate", "unlimited").await;
     browser.go("Apply").await;
+    // The limit of the job type applies too.
+    server.sandbox.run("throughput TAKE --rate unlimited").await.ok();
     mark(&browser).await;
     browser.sees_all(&["Completed", "2\ndead letters"]).await;
     assert!(is_the_same(&browser).await);
