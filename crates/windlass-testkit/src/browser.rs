@@ -129,8 +129,16 @@ impl Browser {
 
     /// Waits until the browser is at a path.
     pub async fn is_at(&self, path: &str) {
-        let is_there = async || self.client.current_url().await.is_ok_and(|url| url.path() == path);
-        eventually(&format!("the browser is at {path}"), is_there).await;
+        let started = Instant::now();
+        while self.client.current_url().await.ok().is_none_or(|url| url.path() != path) {
+            assert!(
+                started.elapsed() < STATE_TIMEOUT,
+                "after {STATE_TIMEOUT:?} the browser is not at {path}, but at {}:\n{}",
+                self.path().await,
+                self.text().await
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Waits for the button, link or summary with this text, and clicks it.

@@ -91,9 +91,9 @@
     };
   }
 
-  // Identifies an element among its siblings.
+  // Identifies an element among its siblings. Not by `node.id`: in a form that is its field with the name "id".
   function keyOf(node) {
-    return node.id || (node.getAttribute && node.getAttribute("aria-labelledby")) || "";
+    return (node.getAttribute && (node.getAttribute("id") || node.getAttribute("aria-labelledby"))) || "";
   }
 
   // Makes the children of `old` equal to those of `fresh`. Elements that stay are not moved, so that they

@@ -50,23 +50,24 @@ async fn a_job_keeps_the_definition_from_its_submit() {
 
 #[tokio::test]
 async fn a_job_with_a_higher_priority_runs_first() {
-    let data = Data::slow(10, 20.0).await;
+    let data = Data::slow(1_000, 2.0).await;
     let note = "UPDATE accounts SET owner = owner || ' ' || :name WHERE {chunk}";
-    let jobs = slow_raise(10) + &crate::common::job("NOTE", note, 10);
+    let jobs = slow_raise(10) + &crate::common::job("NOTE", note, 1_000);
     let sandbox = CliSandbox::on(&data, &jobs);
     // This job occupies the only slot until the others are planned.
-    let busy = sandbox.submit("RAISE").await;
+    let busy = sandbox.submit("RAISE --priority 9").await;
     let worker = sandbox.spawn("worker --concurrency 1");
     sandbox.until(&busy, "the slot is busy", |job| job["chunks"]["processing"] == 1).await;
     let low = sandbox.submit("NOTE --param name=low --priority 1").await;
-    let high = sandbox.submit("NOTE --param name=high --priority 9").await;
+    let high = sandbox.submit("NOTE --param name=high --priority 8").await;
     for id in [&low, &high] {
-        sandbox.until(id, "is planned", |job| job["chunks"]["total"] == 1).await;
+        sandbox.until(id, "is planned", |job| job["items"]["total"] == 1_000).await;
     }
+    data.pace(0.0).await;
     sandbox.completed(&low).await;
     sandbox.completed(&high).await;
     worker.term();
     worker.wait().await.ok();
     let in_order = "SELECT count(*) FROM accounts WHERE owner LIKE '% high low'";
-    assert_eq!(data.number(in_order).await, 10);
+    assert_eq!(data.number(in_order).await, 1_000);
 }

@@ -78,6 +78,39 @@ async fn live_updates_keep_open_details_and_input() {
     assert_eq!(browser.run(focus).await, json!("concurrency"));
 }
 
+/// A replaced field would lose its input, and a replaced button the click of a user.
+#[tokio::test]
+async fn live_updates_replace_no_form_of_any_page() {
+    let (_data, server, browser) = opened("/").await;
+    let id = server.submit(json!({"jobType": "TAKE"})).await;
+    let job = format!("/jobs/{id}");
+    let pages = [
+        "/",
+        "/jobs",
+        &job,
+        "/dead-letters",
+        "/job-types/TAKE",
+        "/schedules",
+        "/workers",
+        "/alerts",
+    ];
+    for page in pages {
+        browser.open(page).await;
+        let count_updates = "document.querySelectorAll('main form, main form *').forEach(e => e.kept = true); \
+            const load = window.fetch; window.updates = 0; \
+            window.fetch = async (...args) => { const got = await load(...args); window.updates++; return got; }";
+        browser.run(count_updates).await;
+        // The third request is sent after the second answer was shown.
+        eventually("the page is updated", async || {
+            browser.run("return window.updates").await.as_i64() >= Some(3)
+        })
+        .await;
+        let replaced = "return [...document.querySelectorAll('main form, main form *')] \
+            .filter(e => !e.kept).map(e => e.outerHTML)";
+        assert_eq!(browser.run(replaced).await, json!([]), "{page}");
+    }
+}
+
 #[tokio::test]
 async fn a_chunk_is_opened_and_a_job_cancelled() {
     let (_data, server, browser) = opened("/").await;
