@@ -104,5 +104,5 @@ async fn is_current(tx: &Transaction) -> Result<bool> {
 }
 
 async fn has_migrations(tx: &Transaction) -> Result<bool> {
-    Ok(tx.query_one(sql!("has_migrations"), &[]).await?.flag("made")?)
+    tx.query_one(sql!("has_migrations"), &[]).await?.flag("made")
 }
