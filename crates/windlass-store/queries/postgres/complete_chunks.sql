@@ -6,7 +6,7 @@
 -- which keeps the planner from the partial index: its dead entries pile up while a long transaction is open.
 -- It is sent together with BEGIN. `windlass.in_transaction` is set only if BEGIN succeeded: without a
 -- transaction this statement changes nothing.
--- Lock: the job, then the chunks.
+-- Lock: the job, then the chunks in order of their keys.
 -- Index: the primary keys.
 WITH head AS MATERIALIZED (
     SELECT id
@@ -17,10 +17,14 @@ WITH head AS MATERIALIZED (
 held AS MATERIALIZED (
     SELECT d.*
     FROM head
-        CROSS JOIN unnest(
-            $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
-            $8::bigint[], $9::bigint[], $12::bigint[], $13::bigint[]
-        ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts, nonce, marked)
+        CROSS JOIN (
+            SELECT *
+            FROM unnest(
+                $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
+                $8::bigint[], $9::bigint[], $12::bigint[], $13::bigint[]
+            ) AS d (number, epoch, cursor, read, processed, skipped, dead, conflicts, nonce, marked)
+            ORDER BY number
+        ) d
         CROSS JOIN LATERAL (
             SELECT epoch, nonce, status
             FROM windlass_chunks

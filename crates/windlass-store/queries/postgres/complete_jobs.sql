@@ -2,14 +2,18 @@
 -- something else depends on: a merge, a redriven letter, another job, or an outage that its time must not include. The
 -- jobs are locked by an earlier statement, so that this one sees the links of jobs that were submitted meanwhile.
 -- Returns the jobs that it completed. Jobs and chunks are found by their keys, as in complete_chunks.sql.
--- Lock: the jobs (already locked), then the chunks.
+-- Lock: the jobs (already locked), then the chunks in order of their keys.
 -- Index: the primary keys; windlass_links_parent.
 WITH held AS MATERIALIZED (
     SELECT d.*
-    FROM unnest(
-            $1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
-            $7::bigint[], $8::bigint[], $9::bigint[]
-        ) AS d (job_id, epoch, nonce, cursor, read, processed, skipped, conflicts, marked)
+    FROM (
+            SELECT *
+            FROM unnest(
+                $1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
+                $7::bigint[], $8::bigint[], $9::bigint[]
+            ) AS d (job_id, epoch, nonce, cursor, read, processed, skipped, conflicts, marked)
+            ORDER BY job_id
+        ) d
         CROSS JOIN LATERAL (
             SELECT *
             FROM windlass_jobs

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::{JobId, JobStatus, config};
-use windlass_store::{HandBack, Result, Store, StoreError, connect_with};
+use windlass_store::{
+    HandBack, LeaseRenewal, LeasedChunk, Result, Store, StoreError, connect_with,
+};
 use windlass_testkit::eventually;
 
 use crate::fixture::{LIMIT, StoreFixture, by, done, new_job, with_short_lease};
@@ -123,6 +125,36 @@ async fn retries_race_with_failures(fixture: StoreFixture) {
     fixture.check(job).await;
 }
 
+/// All change many chunks, which they must lock in the same order.
+async fn heartbeats_and_completions_do_not_deadlock(fixture: StoreFixture) {
+    let (store, other) = (&fixture.store, fixture.other().await);
+    let completed = |chunk: &LeasedChunk| (chunk.lease, done(10));
+    let renewal =
+        |chunk: &LeasedChunk| LeaseRenewal { lease: chunk.lease, progress: None, in_slot: true };
+    for _ in 0..fixture.rounds(50) {
+        let job = fixture.planned(201).await;
+        let leased = fixture.lease(job, 200).await;
+        let renewals: Vec<_> = leased.iter().rev().map(renewal).collect();
+        let ends: Vec<_> = leased.iter().map(completed).collect();
+        let (beats, ended) =
+            tokio::join!(other.heartbeat(&renewals, &[]), store.complete_together(&ends));
+        (beats.unwrap(), ended.unwrap());
+        fixture.check(job).await;
+    }
+    for _ in 0..fixture.rounds(20) {
+        let mut leased = Vec::new();
+        for _ in 0..20 {
+            let job = fixture.planned(1).await;
+            leased.extend(fixture.lease(job, 1).await);
+        }
+        let renewals: Vec<_> = leased.iter().map(renewal).collect();
+        let ends: Vec<_> = leased.iter().rev().map(completed).collect();
+        let (beats, ended) =
+            tokio::join!(other.heartbeat(&renewals, &[]), store.complete_jobs(&ends));
+        (beats.unwrap(), ended.unwrap());
+    }
+}
+
 async fn pages_race_with_a_cancel(fixture: StoreFixture) {
     use crate::fixture::{cut, page, scan};
     for micros in [0, 2_000, 8_000] {
@@ -203,6 +235,7 @@ both!(
     a_cancel_races_with_work,
     retries_race_with_failures,
     pages_race_with_a_cancel,
+    heartbeats_and_completions_do_not_deadlock,
     segments_are_planned_concurrently,
     a_pause_races_with_the_last_completion,
 );

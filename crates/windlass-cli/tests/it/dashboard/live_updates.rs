@@ -83,6 +83,9 @@ async fn live_updates_keep_open_details_and_input() {
 async fn live_updates_replace_no_form_of_any_page() {
     let (_data, server, browser) = opened("/").await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
+    // It works until the end of the test, so its page has the same forms all the time.
+    server.sandbox.run("throughput TAKE --rate 1").await.ok();
+    server.until(&id, "PROCESSING").await;
     let job = format!("/jobs/{id}");
     let pages = [
         "/",
@@ -96,7 +99,7 @@ async fn live_updates_replace_no_form_of_any_page() {
     ];
     for page in pages {
         browser.open(page).await;
-        let count_updates = "document.querySelectorAll('main form, main form *').forEach(e => e.kept = true); \
+        let count_updates = "window.forms = [...document.querySelectorAll('main form, main form *')]; \
             const load = window.fetch; window.updates = 0; \
             window.fetch = async (...args) => { const got = await load(...args); window.updates++; return got; }";
         browser.run(count_updates).await;
@@ -105,8 +108,7 @@ async fn live_updates_replace_no_form_of_any_page() {
             browser.run("return window.updates").await.as_i64() >= Some(3)
         })
         .await;
-        let replaced = "return [...document.querySelectorAll('main form, main form *')] \
-            .filter(e => !e.kept).map(e => e.outerHTML)";
+        let replaced = "return window.forms.filter(e => !e.isConnected).map(e => e.outerHTML)";
         assert_eq!(browser.run(replaced).await, json!([]), "{page}");
     }
 }
