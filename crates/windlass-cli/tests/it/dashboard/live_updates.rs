@@ -83,9 +83,12 @@ async fn live_updates_keep_open_details_and_input() {
 async fn live_updates_replace_no_form_of_any_page() {
     let (_data, server, browser) = opened("/").await;
     let id = server.submit(json!({"jobType": "TAKE"})).await;
-    // It works until the end of the test, so its page has the same forms all the time.
+    // From now on it only works, until the end of the test, so the pages have the same forms all the time.
     server.sandbox.run("throughput TAKE --rate 1").await.ok();
-    server.until(&id, "PROCESSING").await;
+    eventually("both dead letters are there", async || {
+        server.get(&format!("/api/v1/jobs/{id}")).await.is(200)["items"]["dead"] == 2
+    })
+    .await;
     let job = format!("/jobs/{id}");
     let pages = [
         "/",
