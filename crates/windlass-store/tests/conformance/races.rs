@@ -138,7 +138,8 @@ async fn heartbeats_and_completions_do_not_deadlock(fixture: StoreFixture) {
         let ends: Vec<_> = leased.iter().map(completed).collect();
         let (beats, ended) =
             tokio::join!(other.heartbeat(&renewals, &[]), store.complete_together(&ends));
-        (beats.unwrap(), ended.unwrap());
+        beats.unwrap();
+        ended.unwrap();
         fixture.check(job).await;
     }
     for _ in 0..fixture.rounds(20) {
@@ -151,7 +152,8 @@ async fn heartbeats_and_completions_do_not_deadlock(fixture: StoreFixture) {
         let ends: Vec<_> = leased.iter().rev().map(completed).collect();
         let (beats, ended) =
             tokio::join!(other.heartbeat(&renewals, &[]), store.complete_jobs(&ends));
-        (beats.unwrap(), ended.unwrap());
+        beats.unwrap();
+        ended.unwrap();
     }
 }
 
