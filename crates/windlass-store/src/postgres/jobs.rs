@@ -94,7 +94,7 @@ async fn submit(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<
 impl PostgresStore {
     /// Inserts a job without parents in its own transaction, unless its id or idempotency key exists.
     async fn insert(&self, job: &JobColumns) -> Result<bool> {
-        let inserted = self.by_key(sql!("insert_job"), &columns(job, 0)).await;
+        let inserted = self.by_key(sql!("insert_job"), &params_of(job, 0)).await;
         // Also after an error: the connection may be lost although the server has committed.
         if inserted.as_ref().map_or(true, |rows| !rows.is_empty()) {
             self.signaller.signal(topics(job)).await;
@@ -105,19 +105,20 @@ impl PostgresStore {
 
 /// Inserts a job with its plan, which is still to be made or complete, unless its id or idempotency key exists.
 pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
-    let inserted = tx.query_opt(sql!("insert_job"), &columns(job, waits)).await?.is_some();
+    let inserted = tx.query_opt(sql!("insert_job"), &params_of(job, waits)).await?.is_some();
     if inserted {
         tx.signal_topics(topics(job));
     }
     Ok(inserted)
 }
 
-/// What a new job is waiting for.
+/// Who is told of a new job: the planners, or the workers if its chunks are planned.
 fn topics(job: &JobColumns) -> Topics {
     if job.plan.open_segments > 0 { Topics::SEGMENTS } else { Topics::CHUNKS }
 }
 
-fn columns(job: &JobColumns, waits: i64) -> [Param<'_>; 32] {
+/// The parameters of `insert_job.sql`.
+fn params_of(job: &JobColumns, waits: i64) -> [Param<'_>; 32] {
     let PlanColumns { segments: (states, ranges), chunks: (key_sets, items), .. } = &job.plan;
     [
         job.id.into(),
