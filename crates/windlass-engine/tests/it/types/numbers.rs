@@ -1,0 +1,136 @@
+//! Numbers in the answers of a handler are stored as the database reads the same digits, or refused if the column cannot
+//! hold them. `PROPTEST_CASES` raises the number of rows.
+
+use super::table::{run, texts, try_run};
+use super::values::{json_numbers, quoted};
+use crate::protocol::common::*;
+use proptest::sample::select;
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
+use std::collections::HashSet;
+
+const ROWS: u32 = 120;
+
+/// Answers each item with the digits of `given` for the column `target`.
+const PROGRAM: &str = r#"
+import json, sys
+for line in sys.stdin:
+    results = []
+    for item in json.loads(line)["items"]:
+        record = item["record"]
+        results.append('{"key": %d, "update": {"%s": %s}}' % (item["key"], record["target"], record["given"]))
+    print('{"results": [%s]}' % ", ".join(results), flush=True)
+"#;
+
+/// A column type, the expression that shows a value of it, and the one that makes a value of a text.
+type NumberColumn = (&'static str, &'static str, &'static str);
+
+/// `$c` is the column, `$t` the quoted digits.
+const POSTGRES: [NumberColumn; 10] = [
+    ("smallint", "$c::text", "$t::numeric::smallint"),
+    ("integer", "$c::text", "$t::numeric::integer"),
+    ("bigint", "$c::text", "$t::numeric::bigint"),
+    ("numeric", "$c::text", "$t::numeric"),
+    ("numeric(20,5)", "$c::text", "$t::numeric"),
+    ("real", "$c::text", "$t::real"),
+    ("double precision", "$c::text", "$t::double precision"),
+    ("json", "$c::text", "$t::json"),
+    ("jsonb", "$c::text", "$t::jsonb"),
+    ("text", "$c", "$t"),
+];
+
+const MARIADB: [NumberColumn; 9] = [
+    ("SMALLINT", "CAST($c AS CHAR)", "$t"),
+    ("BIGINT", "CAST($c AS CHAR)", "$t"),
+    ("BIGINT UNSIGNED", "CAST($c AS CHAR)", "$t"),
+    ("DECIMAL(65,30)", "CAST($c AS CHAR)", "$t"),
+    ("DECIMAL(20,5)", "CAST($c AS CHAR)", "$t"),
+    ("FLOAT", "CAST($c AS CHAR)", "$t"),
+    ("DOUBLE", "CAST($c AS CHAR)", "$t"),
+    ("JSON", "CAST($c AS CHAR)", "$t"),
+    ("LONGTEXT", "$c", "$t"),
+];
+
+const SQLITE: [NumberColumn; 5] = [
+    ("INTEGER", "typeof($c) || quote($c)", "CAST($t AS NUMERIC)"),
+    ("REAL", "typeof($c) || quote($c)", "CAST($t AS REAL)"),
+    ("NUMERIC", "typeof($c) || quote($c)", "CAST($t AS NUMERIC)"),
+    ("TEXT", "typeof($c) || quote($c)", "$t"),
+    ("JSON", "typeof($c) || quote($c)", "CAST($t AS NUMERIC)"),
+];
+
+async fn stored_as_the_database_reads_them(fixture: EngineFixture, columns: &[NumberColumn]) {
+    let rows = generated_rows(columns.len());
+    for table in ["numbers", "expected"] {
+        let defined: Vec<String> =
+            columns.iter().enumerate().map(|(n, column)| format!("c{n} {}", column.0)).collect();
+        let text = "VARCHAR(600) NOT NULL";
+        let create = format!(
+            "CREATE TABLE {table} (id BIGINT NOT NULL PRIMARY KEY, version BIGINT NOT NULL, \
+             target {text}, given {text}, {})",
+            defined.join(", ")
+        );
+        run(&fixture, &create).await;
+        let row = |(id, (column, digits)): (usize, &(usize, String))| {
+            format!("({id}, 0, 'c{column}', '{digits}')")
+        };
+        let rows: Vec<String> = rows.iter().enumerate().map(row).collect();
+        let columns = "(id, version, target, given)";
+        run(&fixture, &format!("INSERT INTO {table} {columns} VALUES {}", rows.join(", "))).await;
+    }
+    let refused = refused_by_windlass(&fixture).await;
+    for (id, (n, digits)) in rows.iter().enumerate() {
+        let (sql_type, shown, made) = columns[*n];
+        let made = made.replace("$t", &quoted(digits));
+        let accepts =
+            try_run(&fixture, &format!("UPDATE expected SET c{n} = {made} WHERE id = {id}"));
+        let accepts = accepts.await;
+        let place = format!("{digits} in a column of type {sql_type}");
+        assert_eq!(!refused.contains(&(id as i64)), accepts, "{place}: accepted by Windlass");
+        let shown = shown.replace("$c", &format!("c{n}"));
+        let mut values = Vec::new();
+        for table in ["numbers", "expected"] {
+            let sql = format!("SELECT {shown} FROM {table} WHERE id = {id}");
+            values.push(texts(&fixture.app, &sql).await.remove(0));
+        }
+        assert_eq!(values[0], values[1], "{place}");
+    }
+}
+
+/// The columns and digits of the rows.
+fn generated_rows(columns: usize) -> Vec<(usize, String)> {
+    let rows = std::env::var("PROPTEST_CASES").ok().and_then(|rows| rows.parse().ok());
+    let row = (select((0..columns).collect::<Vec<_>>()), json_numbers());
+    let mut runner = TestRunner::default();
+    let mut next = || row.new_tree(&mut runner).unwrap().current();
+    (0..rows.unwrap_or(ROWS)).map(|_| next()).collect()
+}
+
+/// Runs the job; returns the ids of the records whose update was refused.
+async fn refused_by_windlass(fixture: &EngineFixture) -> HashSet<i64> {
+    let program = fixture.folder.path().join("numbers.py");
+    std::fs::write(&program, PROGRAM).unwrap();
+    let step = format!(
+        "source.table = \"numbers\"\nstep.command = [\"python3\", \"{}\"]\nstep.version = \"version\"",
+        program.display()
+    );
+    let definition = job(&step, "").replace("source.table = \"visits\"\n", "");
+    let engine = fixture.engine(&definition).await;
+    let done = complete(&engine).await;
+    keys(&letters(&engine, done.id).await).into_iter().collect()
+}
+
+#[tokio::test]
+async fn postgres_stores_numbers_of_handlers_as_it_reads_them() {
+    stored_as_the_database_reads_them(EngineFixture::postgres().await, &POSTGRES).await;
+}
+
+#[tokio::test]
+async fn mariadb_stores_numbers_of_handlers_as_it_reads_them() {
+    stored_as_the_database_reads_them(EngineFixture::mariadb().await, &MARIADB).await;
+}
+
+#[tokio::test]
+async fn sqlite_stores_numbers_of_handlers_as_it_reads_them() {
+    stored_as_the_database_reads_them(EngineFixture::sqlite().await, &SQLITE).await;
+}
