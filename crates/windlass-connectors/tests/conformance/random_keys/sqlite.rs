@@ -52,7 +52,7 @@ fn mixed() -> BoxedStrategy<String> {
 pub(super) fn columns() -> Vec<KeyColumn> {
     let mixed = [
         "",
-        "INTEGER",
+        "INT",
         "REAL",
         "NUMERIC",
         "BLOB",
@@ -67,5 +67,6 @@ pub(super) fn columns() -> Vec<KeyColumn> {
     .map(|sql_type| KeyColumn::new(sql_type, mixed()));
     let texts = ["TEXT", "TEXT COLLATE NOCASE", "TEXT COLLATE RTRIM", "BLOB COLLATE NOCASE"]
         .map(|sql_type| KeyColumn::new(sql_type, quoted()));
-    mixed.into_iter().chain(texts).collect()
+    let rowid = KeyColumn::new("INTEGER", integers(i64::MIN.into(), i64::MAX.into()));
+    mixed.into_iter().chain(texts).chain([rowid]).collect()
 }
