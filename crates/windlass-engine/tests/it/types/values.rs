@@ -145,7 +145,8 @@ pub(super) fn documents() -> impl Strategy<Value = String> {
         Just("true".to_owned()),
         Just("0.10".to_owned()),
         decimals(25, 20),
-        json_numbers(),
+        // In a list, since a number alone may be written in another notation.
+        json_numbers().prop_map(|number| format!("[{number}]")),
         words(6).prop_map(string),
     ];
     leaf.prop_recursive(3, 12, 4, move |inner| {
