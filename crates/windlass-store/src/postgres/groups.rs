@@ -10,25 +10,29 @@ use super::jobs::{params_of, topics};
 use super::{PostgresStore, params, sql};
 use crate::fields::Fields as _;
 use crate::values::JobColumns;
-use crate::{Result, StoreError, Topics, rows};
+use crate::{JobSnapshot, Result, StoreError, Topics, rows};
 
 /// The calls of this process that wait.
 #[derive(Clone)]
 pub(super) struct Groups {
     inserts: CallGroups<Arc<JobColumns>, Result<bool>>,
-    reads: CallGroups<JobId, Result<Option<Job>>>,
+    jobs: CallGroups<JobId, Result<Option<Job>>>,
+    snapshots: CallGroups<JobId, Result<Option<JobSnapshot>>>,
 }
 
 /// Groups of each kind that run at the same time. Each uses a connection.
 const MAX_TASKS: usize = 2;
 /// Calls per group. More would hardly be cheaper, and each call waits for its whole group.
 const MAX_CALLS: usize = 30;
+/// Fewer, since a request may have megabytes of items.
+const MAX_SNAPSHOTS: usize = 8;
 
 impl Default for Groups {
     fn default() -> Groups {
         Groups {
             inserts: CallGroups::new(MAX_TASKS, MAX_CALLS),
-            reads: CallGroups::new(MAX_TASKS, MAX_CALLS),
+            jobs: CallGroups::new(MAX_TASKS, MAX_CALLS),
+            snapshots: CallGroups::new(MAX_TASKS, MAX_SNAPSHOTS),
         }
     }
 }
@@ -92,23 +96,37 @@ impl PostgresStore {
     /// Reads a job with its counters.
     pub(super) async fn read_job(&self, id: JobId) -> Result<Option<Job>> {
         let store = self.clone();
-        let run = move |group| store.clone().read_group(group);
-        self.groups.reads.call(id, run).await.unwrap_or_else(|| Err(aborted()))
+        let sql = sql!("show_job", "job_sums");
+        let run = move |group| store.clone().read_group(sql, group, rows::job);
+        self.groups.jobs.call(id, run).await.unwrap_or_else(|| Err(aborted()))
     }
 
-    async fn read_group(self, group: Vec<WaitingCall<JobId, Result<Option<Job>>>>) {
+    /// Reads what a job was submitted with.
+    pub(super) async fn read_snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
+        let store = self.clone();
+        let run = move |group| store.clone().read_group(sql!("snapshots"), group, rows::snapshot);
+        self.groups.snapshots.call(id, run).await.unwrap_or_else(|| Err(aborted()))
+    }
+
+    async fn read_group<T: Clone>(
+        self,
+        sql: &str,
+        group: Vec<WaitingCall<JobId, Result<Option<T>>>>,
+        convert: fn(&Row) -> Result<T>,
+    ) {
         let ids: Vec<JobId> = group.iter().map(|waiting| waiting.call).collect();
-        let read = self.by_key(sql!("show_job", "job_sums"), params![ids]).await;
-        let jobs = read.and_then(|rows| {
-            let job = |row: &Row| Ok((row.id("id")?, rows::job(row)));
-            rows.iter().map(job).collect::<Result<HashMap<JobId, _>>>()
+        let read = self.by_key(sql, params![ids]).await;
+        let found = read.and_then(|rows| {
+            // A row that cannot be read is an error of its caller only.
+            let row = |row: &Row| Ok((row.id("id")?, convert(row)));
+            rows.iter().map(row).collect::<Result<HashMap<JobId, _>>>()
         });
         for waiting in group {
-            let found = match &jobs {
-                Ok(jobs) => jobs.get(&waiting.call).cloned().transpose(),
+            let answer = match &found {
+                Ok(found) => found.get(&waiting.call).cloned().transpose(),
                 Err(error) => Err(error.clone()),
             };
-            waiting.answer(found);
+            waiting.answer(answer);
         }
     }
 }

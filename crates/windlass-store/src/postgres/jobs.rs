@@ -67,7 +67,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.read_by_key(sql!(shared "snapshot"), params![id], rows::snapshot).await
+        self.read_snapshot(id).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
