@@ -118,16 +118,29 @@ impl ChunkCutter {
         }
     }
 
-    /// Finishes with chunks that list these keys, which are in key order.
-    pub(crate) fn finish_with_keys(mut self, keys: Vec<Key>) -> ChunkPage {
-        let found = keys.len() as u64;
-        let limited = self.max_items.is_some_and(|max| found >= max);
-        let done = limited || found < self.capacity();
-        self.last = keys.last().cloned();
-        for keys in keys.chunks(self.chunk_items as usize) {
-            let (count, keys) = (keys.len() as i64, Keys::List(keys.to_vec()));
-            self.chunks.push((KeySet::new(self.within.clone(), keys), count));
+    /// Finishes with chunks that list these keys, which are in key order, each with the number of its records.
+    /// There are further keys if these are as many as the page can hold.
+    pub(crate) fn finish_with_keys(mut self, keys: Vec<(Key, i64)>) -> ChunkPage {
+        let are_all = (keys.len() as u64) < self.capacity();
+        let (mut listed, mut items, mut total) = (Vec::new(), 0, 0);
+        let mut is_limited = false;
+        let mut keys = keys.into_iter().peekable();
+        while let Some((key, records)) = keys.next() {
+            self.last = Some(key.clone());
+            listed.push(key);
+            items += records;
+            total += records.unsigned_abs();
+            is_limited = self.max_items.is_some_and(|max| total >= max);
+            if items.unsigned_abs() < self.chunk_items && !is_limited && keys.peek().is_some() {
+                continue;
+            }
+            let chunk = Keys::List(std::mem::take(&mut listed));
+            self.chunks.push((KeySet::new(self.within.clone(), chunk), std::mem::take(&mut items)));
+            if is_limited || self.chunks.len() as u64 == self.max_chunks {
+                break;
+            }
         }
+        let done = is_limited || (are_all && keys.peek().is_none());
         self.finish(done)
     }
 

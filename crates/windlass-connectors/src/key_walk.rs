@@ -31,6 +31,47 @@ pub(crate) fn select<'a>(
     sql
 }
 
+/// Selects the first keys of a key set in order, each with the number of its records. Records with equal keys must not
+/// be in two chunks, so such a key is listed once.
+pub(crate) fn list<'a>(
+    dialect: Dialect,
+    scope: &'a Scope,
+    key_set: &'a KeySet,
+    limit: u64,
+) -> Sql<'a> {
+    let columns = dialect.quote_columns(scope.key(), None);
+    // Renamed, since ORDER BY would otherwise sort by the text of a cast column.
+    let named = |(n, name): (usize, &String)| {
+        let column = scope.table.column(name);
+        let rendered = column.map_or(columns[n].clone(), |c| dialect.render(c, &columns[n]));
+        format!("{rendered} AS windlass_{n}")
+    };
+    let selected: Vec<String> = scope.key().iter().enumerate().map(named).collect();
+    let text = format!(
+        "SELECT {}, {} FROM {} WHERE ",
+        selected.join(", "),
+        records_of_key(dialect, scope),
+        relation(dialect, scope)
+    );
+    let mut sql = Sql::new(dialect, text);
+    push_key_set(&mut sql, scope, key_set, None, Bounds::All);
+    let order = columns.join(", ");
+    if scope.key_may_repeat() {
+        sql.push(format!(" GROUP BY {order}"));
+    }
+    sql.push(format!(" ORDER BY {order} LIMIT {limit}"));
+    sql
+}
+
+/// The number of a key's records in a list of keys, which is grouped by them if they may repeat.
+pub(crate) fn records_of_key(dialect: Dialect, scope: &Scope) -> &'static str {
+    match (scope.key_may_repeat(), dialect) {
+        (true, _) => "count(*)",
+        (false, Dialect::Postgres) => "1::bigint",
+        (false, Dialect::Sqlite | Dialect::Mysql) => "1",
+    }
+}
+
 /// Numbers all keys of a key set in one pass, for queries and views, where one query per chunk might run
 /// the whole query each time. A chunk ends with the last record of a key, at or after the n-th record.
 /// The last column is the number of records up to there.

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::mysql::Cells;
 use crate::predicate::{Bounds, push_conditions, relation};
 use crate::sql::{Dialect, Sql, cast_type};
-use crate::{ChunkPage, Scope};
+use crate::{ChunkPage, Scope, key_walk};
 use windlass_core::{FilterValue, Key, KeyRange, KeySet, Keys, Value};
 
 /// A lookup of some values of a filter. The values are numbered from 1.
@@ -66,7 +66,7 @@ impl<'a> ValueLookup<'a> {
     }
 
     /// Selects keys of the remaining values, each with the number of its value and a number of records:
-    /// the last key of a value whose chunk is a range, or all keys in order.
+    /// the last key of a value whose chunk is a range, or all different keys in order.
     pub(crate) fn keys(&self) -> Sql<'_> {
         let (dialect, scope) = (self.dialect, &self.scope);
         let columns = dialect.quote_columns(scope.key(), None);
@@ -101,15 +101,19 @@ impl<'a> ValueLookup<'a> {
         } else {
             // Renamed, since ORDER BY would otherwise sort by the text of a cast column.
             let keys = named("windlass_", &rendered);
-            sql.push(format!("SELECT {keys}, windlass_n, windlass_n AS windlass_items {from}"));
+            let records = key_walk::records_of_key(dialect, scope);
+            sql.push(format!("SELECT {keys}, windlass_n, {records} AS windlass_items {from}"));
             self.push_condition(&mut sql);
+            if scope.key_may_repeat() {
+                sql.push(format!(" GROUP BY windlass_n, {order}"));
+            }
             sql.push(format!(" ORDER BY windlass_n, {order}"));
         }
         sql
     }
 
     /// The chunks of the keys that were found, given as the number of the value, the key and the number
-    /// of records of a range.
+    /// of records of the range or of the key.
     pub(crate) fn pages(&self, found: Vec<(i64, Key, i64)>) -> Vec<Option<ChunkPage>> {
         let empty = |value: &Option<&Value>| {
             value.map(|_| ChunkPage { chunks: Vec::new(), last: None, done: true })
@@ -124,16 +128,16 @@ impl<'a> ValueLookup<'a> {
             };
             page.last = Some(key.clone());
             match page.chunks.last_mut() {
-                Some((KeySet { keys: Keys::List(keys), .. }, items)) => {
+                Some((KeySet { keys: Keys::List(keys), .. }, total)) => {
                     keys.push(key);
-                    *items += 1;
+                    *total += items;
                 }
                 _ => {
                     let value = Value::clone(value);
                     let within = Some(FilterValue { filter: self.filter.to_owned(), value });
-                    let (keys, items) = match self.ranges {
-                        true => (Keys::Range(KeyRange { after: None, upto: Some(key) }), items),
-                        false => (Keys::List(vec![key]), 1),
+                    let keys = match self.ranges {
+                        true => Keys::Range(KeyRange { after: None, upto: Some(key) }),
+                        false => Keys::List(vec![key]),
                     };
                     page.chunks.push((KeySet::new(within, keys), items));
                 }

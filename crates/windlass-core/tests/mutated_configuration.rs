@@ -88,8 +88,14 @@ fn the_examples_are_right() {
     }
 }
 
+/// `PROPTEST_CASES` changes the number of cases.
+fn cases(default: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig::with_cases(cases.unwrap_or(default))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn a_changed_configuration_is_read_or_refused_with_its_place(

@@ -133,8 +133,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         }
         match axum::extract::Query::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(query)) => Ok(Query(query)),
-            Err(error) => Err(bad_request("the query", error.body_text())),
+            Err(error) => {
+                Err(query_error(parts.uri.query().unwrap_or_default(), &error.body_text()))
+            }
         }
+    }
+}
+
+/// The error of a query, with the parameter that the text of axum begins with.
+fn query_error(query: &str, text: &str) -> ApiError {
+    let detail = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
+    let is_parameter = |name| query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    match detail.split_once(": ") {
+        Some((name, detail)) if is_parameter(name) => {
+            Problem::field(Code::Request, name, detail).into()
+        }
+        _ => bad_request("the query", detail),
     }
 }
 

@@ -24,8 +24,7 @@ pub(super) async fn cut(
     let mut queries = CutQueries { transaction, scope, within };
     if !scope.walks_by_key(within) {
         if within.is_some() {
-            let keys =
-                queries.select(&cutter.remaining(), Bounds::All, "", cutter.capacity(), 0).await?;
+            let keys = queries.list(&cutter.remaining(), cutter.capacity()).await?;
             return Ok(cutter.finish_with_keys(keys));
         }
         for (key, items) in queries
@@ -150,16 +149,25 @@ impl CutQueries<'_> {
         self.keys(&key_walk::select(Dialect::Mysql, self.scope, &key_set, bounds, step)).await
     }
 
+    /// The first keys of a range, each with the number of its records.
+    async fn list(&mut self, range: &KeyRange, max: u64) -> Result<Vec<(Key, i64)>> {
+        let key_set = self.key_set(range);
+        self.counted_keys(&key_walk::list(Dialect::Mysql, self.scope, &key_set, max)).await
+    }
+
     /// The last keys of the chunks of a range, found by numbering all records in one pass, each with the
     /// number of its records.
     async fn number(&mut self, range: &KeyRange, every: u64, max: u64) -> Result<Vec<(Key, i64)>> {
         let key_set = self.key_set(range);
         let sql = key_walk::number(Dialect::Mysql, self.scope, &key_set, every, max);
-        let mut ends = Vec::new();
-        for row in &self.transaction.query(&sql.text, sql.values()).await? {
-            ends.push((self.key(row)?, row::int(row, self.scope.key().len())?));
-        }
-        Ok(key_walk::count_chunks(ends))
+        Ok(key_walk::count_chunks(self.counted_keys(&sql).await?))
+    }
+
+    /// The keys of a statement, each with the number behind it.
+    async fn counted_keys(&mut self, sql: &Sql<'_>) -> Result<Vec<(Key, i64)>> {
+        let rows = self.transaction.query(&sql.text, sql.values()).await?;
+        let counted = |row| Ok((self.key(row)?, row::int(row, self.scope.key().len())?));
+        rows.iter().map(counted).collect()
     }
 
     async fn keys(&mut self, sql: &Sql<'_>) -> Result<Vec<Key>> {

@@ -246,6 +246,10 @@ pub(super) async fn query_columns(
         if found.flags().intersects(ColumnFlags::ENUM_FLAG | ColumnFlags::SET_FLAG) {
             column.sql_type = "enum()".to_owned();
         }
+        // A value is compared as a float of 32 bits.
+        if found.column_type() == mysql::ColumnType::MYSQL_TYPE_FLOAT {
+            column.sql_type = "float".to_owned();
+        }
         column
     };
     Ok(found.iter().map(column).collect())

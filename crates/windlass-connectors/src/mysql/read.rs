@@ -1,6 +1,6 @@
 //! Reads and counts records, and removes duplicate values.
 
-use super::row::{self, check_key_dates, int, value, values};
+use super::row::{self, check_key, int, value, values};
 use super::{Cells, Transaction};
 use crate::item_reader::ItemReader;
 use crate::key_check::key_checks;
@@ -39,7 +39,7 @@ pub(super) async fn fetch(
 
 fn push_row(reader: &mut ItemReader<'_>, scope: &Scope, row: &Row) -> Result<ControlFlow<()>> {
     let values = values(row, scope)?;
-    check_key_dates(&reader.key(&values), scope)?;
+    check_key(&reader.key(&values), scope)?;
     let version = guard::version_column(scope);
     let guard = reader.guard_position().map_or(Ok(Value::Null), |n| value(row, n, version))?;
     let copy = reader.copy_position().map_or(Ok(1), |index| int(row, index))?;

@@ -110,14 +110,30 @@ fn with_key(row: &Row, scope: &Scope, error: &ConnectorError) -> ConnectorError 
 pub(super) fn key(row: &Row, scope: &Scope) -> Result<Key> {
     let value = |(index, name): (usize, &String)| value(row, index, scope.table.column(name));
     let key = Key(scope.key().iter().enumerate().map(value).collect::<Result<_>>()?);
-    check_key_dates(&key, scope)?;
+    check_key(&key, scope)?;
     Ok(key)
 }
 
-/// Refuses a key with an invalid date. MySQL may store such dates, but they compare with nothing, so the
-/// records after them would never be processed.
-pub(super) fn check_key_dates(key: &Key, scope: &Scope) -> Result<()> {
+/// The most bytes of an indexed key. The keys of a query may be longer, but MySQL compares only the first bytes of a
+/// text when it sorts.
+const MAX_KEY_BYTES: usize = 3072;
+
+/// Refuses a key with a text that is too long to be sorted, or with an invalid date. MySQL may store such dates, but
+/// they compare with nothing, so the records after them would never be processed.
+pub(super) fn check_key(key: &Key, scope: &Scope) -> Result<()> {
     for (name, value) in scope.key().iter().zip(&key.0) {
+        let bytes = match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        if bytes > MAX_KEY_BYTES {
+            let detail = format!(
+                "`{name}` has a value of {bytes} bytes, and a key has at most {MAX_KEY_BYTES}, beyond which the \
+                 order of the records is not defined; name another key"
+            );
+            return Err(Problem::field(Code::Source, "source.key", detail).into());
+        }
         let Some(column) = scope.table.column(name) else { continue };
         if let (Kind::Date | Kind::Timestamp, Value::Text(text)) = (column.kind, value)
             && is_invalid_date(text)

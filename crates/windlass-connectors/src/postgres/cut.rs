@@ -139,12 +139,7 @@ impl CutQueries<'_> {
         let first = self.key_set(range);
         if !self.walks_by_key() {
             let sql = key_walk::number(Dialect::Postgres, self.scope, &first, every, max);
-            let mut ends = Vec::new();
-            for row in self.transaction.query(&sql.text, &sql.params()).await? {
-                let columns = self.scope.key().len();
-                ends.push((self.checked(key(&row, columns)?)?, get(&row, columns)?));
-            }
-            let ends = key_walk::count_chunks(ends).into_iter();
+            let ends = key_walk::count_chunks(self.counted_keys(&sql).await?).into_iter();
             return Ok(ends.map(|(key, items)| (key, Some(items))).collect());
         }
         let next = KeyRange { after: None, upto: range.upto.clone() };
@@ -186,13 +181,18 @@ impl CutQueries<'_> {
         sql
     }
 
-    /// The first keys of a range.
-    async fn list(&self, range: &KeyRange, max: u64) -> Result<Vec<Key>> {
+    /// The first keys of a range, each with the number of its records.
+    async fn list(&self, range: &KeyRange, max: u64) -> Result<Vec<(Key, i64)>> {
         let key_set = self.key_set(range);
-        let mut sql = self.select(&key_set, Bounds::All);
-        let order = quote_columns(self.scope.key(), None).join(", ");
-        sql.push(format!(" ORDER BY {order} LIMIT {max}"));
-        self.keys(&sql).await
+        self.counted_keys(&key_walk::list(Dialect::Postgres, self.scope, &key_set, max)).await
+    }
+
+    /// The keys of a statement, each with the number behind it.
+    async fn counted_keys(&self, sql: &Sql<'_>) -> Result<Vec<(Key, i64)>> {
+        let columns = self.scope.key().len();
+        let rows = self.transaction.query(&sql.text, &sql.params()).await?;
+        let counted = |row| Ok((self.checked(key(row, columns)?)?, get(row, columns)?));
+        rows.iter().map(counted).collect()
     }
 
     /// The greatest key of a range.

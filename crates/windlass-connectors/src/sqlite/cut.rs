@@ -5,7 +5,7 @@ use crate::chunk_cutter::{ChunkCutter, NextCut};
 use crate::key_check::check_null;
 use crate::key_walk::{self, Step};
 use crate::predicate::Bounds;
-use crate::sql::Dialect;
+use crate::sql::{Dialect, Sql};
 use crate::value_lookup::ValueLookup;
 use crate::{ChunkPage, Result, Scope, statement};
 use rusqlite::Connection;
@@ -21,8 +21,7 @@ pub(super) fn cut(
     let queries = CutQueries { connection, scope, within };
     if !scope.walks_by_key(within) {
         if within.is_some() {
-            let keys =
-                queries.select(&cutter.remaining(), Bounds::All, "", cutter.capacity(), 0)?;
+            let keys = queries.list(&cutter.remaining(), cutter.capacity())?;
             return Ok(cutter.finish_with_keys(keys));
         }
         for (key, items) in
@@ -121,21 +120,32 @@ impl CutQueries<'_> {
         Ok(keys)
     }
 
+    /// The first keys of a range, each with the number of its records.
+    fn list(&self, range: &KeyRange, max: u64) -> Result<Vec<(Key, i64)>> {
+        let key_set = self.key_set(range);
+        self.counted_keys(&key_walk::list(Dialect::Sqlite, self.scope, &key_set, max))
+    }
+
     /// The last keys of the chunks of a range, found by numbering all records in one pass, each with the
     /// number of its records.
     fn number(&self, range: &KeyRange, every: u64, max: u64) -> Result<Vec<(Key, i64)>> {
         let key_set = self.key_set(range);
         let sql = key_walk::number(Dialect::Sqlite, self.scope, &key_set, every, max);
-        let mut ends = Vec::new();
-        row::each(self.connection, &sql, |row| {
+        Ok(key_walk::count_chunks(self.counted_keys(&sql)?))
+    }
+
+    /// The keys of a statement, each with the number behind it.
+    fn counted_keys(&self, sql: &Sql<'_>) -> Result<Vec<(Key, i64)>> {
+        let mut keys = Vec::new();
+        row::each(self.connection, sql, |row| {
             let columns = self.scope.key().len();
             let key = (0..columns).map(|index| row::key_value(row, index));
             let key = Key(key.collect::<Result<_>>()?);
             check_null(self.scope, &key)?;
-            ends.push((key, row.get(columns).map_err(failed)?));
+            keys.push((key, row.get(columns).map_err(failed)?));
             Ok(true)
         })?;
-        Ok(key_walk::count_chunks(ends))
+        Ok(keys)
     }
 
     /// The number of records in a range whose end was found by skipping `jumped` records.

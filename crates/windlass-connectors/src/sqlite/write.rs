@@ -10,8 +10,9 @@ use crate::write::{
 };
 use crate::{DeferredItem, Result, Scope, WriteItem, guard, statement};
 use rusqlite::{Connection, Transaction, params_from_iter};
+use std::borrow::Cow;
 use std::collections::HashSet;
-use windlass_core::{Counts, Value};
+use windlass_core::{Column, ColumnType, Counts, Value};
 
 /// Writes the items back. Returns the effect of conflicts on the counts, and the items to defer.
 pub(super) fn write(
@@ -47,15 +48,34 @@ fn update(
     let mut statement = transaction.prepare_cached(&sql).map_err(failed)?;
     for index in &group.items {
         let item = &items[*index];
-        let update = |column: &&windlass_core::Column| item.change.update.get(&column.name);
-        let values = group.columns.iter().map(|column| update(column).unwrap_or(&Value::Null));
+        let update = |column: &&Column| item.change.update.get(&column.name);
+        let values: Vec<Cow<'_, Value>> = group
+            .columns
+            .iter()
+            .map(|column| assigned(update(column).unwrap_or(&Value::Null), column))
+            .collect();
         let key = (0..scope.key().len()).map(|n| item.key.0.get(n).unwrap_or(&Value::Null));
-        let values = values.chain(key).chain([&item.guard]).map(Bound);
-        if statement.execute(params_from_iter(values)).map_err(failed)? == 0 {
+        let bound = values.iter().map(AsRef::as_ref).chain(key).chain([&item.guard]).map(Bound);
+        if statement.execute(params_from_iter(bound)).map_err(failed)? == 0 {
             conflicts.insert(*index);
         }
     }
     Ok(())
+}
+
+/// A value to assign to a column. SQLite would round a number to 15 digits before it stores it as text.
+fn assigned<'a>(value: &'a Value, column: &Column) -> Cow<'a, Value> {
+    let is_fraction = match value {
+        Value::Float(_) => true,
+        Value::Json(json) => json.is_number(),
+        _ => false,
+    };
+    match value.to_text() {
+        Some(text) if is_fraction && column.kind == ColumnType::Text => {
+            Cow::Owned(Value::Text(text))
+        }
+        _ => Cow::Borrowed(value),
+    }
 }
 
 /// Prepares the update of these columns.
@@ -92,8 +112,9 @@ fn update_statement(scope: &Scope, group: &Updates<'_>) -> Result<String> {
 fn insert(transaction: &Transaction<'_>, group: &Inserts<'_>) -> Result<()> {
     let columns = describe::columns_of(transaction, group.table)?;
     let columns = columns.ok_or_else(|| missing_insert_table(group.table))?;
+    let mut assigned_columns = Vec::with_capacity(group.columns.len());
     for name in &group.columns {
-        insert_column(group.table, &columns, name)?;
+        assigned_columns.push(insert_column(group.table, &columns, name)?);
     }
     let sql = match group.columns.len() {
         0 => format!("INSERT INTO {} DEFAULT VALUES", quote_table(group.table)),
@@ -105,8 +126,11 @@ fn insert(transaction: &Transaction<'_>, group: &Inserts<'_>) -> Result<()> {
     };
     let mut statement = transaction.prepare_cached(&sql).map_err(failed)?;
     for row in &group.rows {
-        let values = group.columns.iter().map(|name| row.get(*name).unwrap_or(&Value::Null));
-        statement.execute(params_from_iter(values.map(Bound))).map_err(failed)?;
+        let value =
+            |column: &&Column| assigned(row.get(&column.name).unwrap_or(&Value::Null), column);
+        let values: Vec<Cow<'_, Value>> = assigned_columns.iter().map(value).collect();
+        let bound = values.iter().map(AsRef::as_ref).map(Bound);
+        statement.execute(params_from_iter(bound)).map_err(failed)?;
     }
     Ok(())
 }

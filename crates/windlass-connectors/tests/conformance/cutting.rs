@@ -16,6 +16,7 @@ on_every_backend!(
     a_query_is_cut_too,
     a_view_is_cut_too,
     equal_keys_stay_together,
+    equal_keys_within_a_value_stay_together,
     cutting_many_values_equals_cutting_each,
 );
 
@@ -310,6 +311,42 @@ async fn equal_keys_stay_together(db: Db) {
         }
     }
     assert_eq!(total, 200);
+}
+
+/// The chunks of a value list their keys, each once, although all records of a day have the same key.
+async fn equal_keys_within_a_value_stay_together(db: Db) {
+    db.run("CREATE TABLE t (id BIGINT PRIMARY KEY, day INT NOT NULL, kind INT, v INT)").await;
+    db.run("CREATE INDEX by_day ON t (day)").await;
+    db.run("CREATE INDEX by_kind ON t (kind)").await;
+    let row = |n: i64| format!("({n}, {}, {}, 0)", n / 4, 1 + n % 2);
+    let rows: Vec<String> = (0..80).map(row).collect();
+    db.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    let (scope, within) = filtered(&db, &format!("source.key = [\"day\"]\n{FILTERED}")).await;
+    // Each day has two records of the kind.
+    for (items, keys_in_chunk) in [(1, 1), (3, 2), (4, 2)] {
+        let (mut rest, mut days) = (KeyRange::ALL, Vec::new());
+        loop {
+            let limits = CutLimits::new(items, 3, None);
+            let cuts = db.data.cut(&scope, CutRange::new(Some(&within), &rest), limits).await;
+            let cuts = cuts.unwrap();
+            for (key_set, count) in &cuts.chunks {
+                let Keys::List(keys) = &key_set.keys else { panic!("{key_set:?}") };
+                assert_eq!((keys.len(), *count), (keys_in_chunk, 2 * keys_in_chunk as i64));
+                days.extend(keys.iter().cloned());
+            }
+            if cuts.done {
+                break;
+            }
+            rest.after = cuts.last;
+        }
+        assert_eq!(days, (0..20).map(key).collect::<Vec<Key>>());
+    }
+    let values = [Value::Int(2)];
+    let values = FilterValues { filter: "kinds", values: &values, chunk_items: 100 };
+    let found = db.data.cut_values(&scope, values).await.unwrap().remove(0).unwrap();
+    let keys = (0..20).map(key).collect();
+    let expected = KeySet::new(Some(within), Keys::List(keys));
+    assert_eq!(found.chunks, [(expected, 40)]);
 }
 
 /// The lookup of many values gives the same chunks as cutting each value, except for those with more records

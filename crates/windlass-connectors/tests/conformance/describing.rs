@@ -10,6 +10,7 @@ on_every_backend!(
     unusable_indexes_are_ignored,
     a_missing_table_suggests_close_names,
     a_query_has_columns_only,
+    a_query_is_described_by_its_tables_as_they_are_now,
     the_number_of_rows_is_estimated,
 );
 
@@ -187,4 +188,19 @@ async fn a_missing_privilege_for_the_ledger_is_explained() {
     .await;
     poor.prepare().await.unwrap();
     let _ = job_type("source.table = \"t\"\nstep.sql = \"DELETE FROM t WHERE {chunk}\"");
+}
+
+async fn a_query_is_described_by_its_tables_as_they_are_now(db: Db) {
+    let query = Some("SELECT k, v FROM t".to_owned());
+    let source = Source { query, key: vec!["k".to_owned()], ..Source::default() };
+    let mut described = Vec::new();
+    for columns in ["k VARCHAR(9), v INT", "k BIGINT, v INT"] {
+        db.run("DROP TABLE IF EXISTS t").await;
+        db.run(&format!("CREATE TABLE t ({columns})")).await;
+        described.push(db.data.describe(&source).await.unwrap().columns.remove(0).kind);
+    }
+    // The columns of a query have no declared type in SQLite.
+    let sqlite = [ColumnType::Other; 2];
+    let servers = [ColumnType::Text, ColumnType::Int];
+    assert_eq!(described, if db.is_sqlite() { sqlite } else { servers });
 }

@@ -21,6 +21,7 @@ mod marking;
 mod outbox_privileges;
 mod outboxes;
 mod quoting;
+mod random_keys;
 mod random_statements;
 mod reading;
 #[cfg(all(feature = "export", feature = "postgres"))]

@@ -181,6 +181,40 @@ async fn values_equal_by_collation_are_one() {
     assert_eq!(once, ["Müller", "b", "c"].map(|text| vec![Value::from(text)]));
 }
 
+/// By default the server sorts texts by their first 1024 bytes only.
+#[tokio::test]
+async fn long_keys_of_a_query_are_sorted_by_all_their_characters() {
+    let db = Db::mariadb().await;
+    db.run("CREATE TABLE t (k VARCHAR(700) NOT NULL, v INT)").await;
+    let row = |n: u32| format!("(CONCAT(REPEAT('é', 600), {}), 0)", n * 17 % 40);
+    let rows: Vec<String> = (0..40).map(row).collect();
+    db.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+    let toml = "source.query = \"SELECT k, v FROM t\"\nsource.key = [\"k\"]\n\
+                step.sql = \"UPDATE t SET v = 1 WHERE {chunk}\"";
+    let scope = db.scope(toml).await;
+    let ranges = db.data.split(&scope, 1).await.unwrap();
+    crate::cutting::covers(&db, &scope, &ranges, 40).await;
+    // No setting makes it compare any number of bytes.
+    db.run("DROP TABLE t; CREATE TABLE t (k LONGTEXT NOT NULL, v INT)").await;
+    db.run("INSERT INTO t VALUES (REPEAT('x', 4000), 0)").await;
+    let scope = db.scope(toml).await;
+    let error = db.data.split(&scope, 1).await.unwrap_err().to_string();
+    assert!(error.contains("4000 bytes, and a key has at most 3072"), "{error}");
+}
+
+/// 0.1 as a float of 32 bits is not 0.1 as one of 64 bits.
+#[tokio::test]
+async fn the_floats_of_a_query_can_be_its_keys() {
+    let db = Db::mariadb().await;
+    for sql_type in ["FLOAT", "FLOAT(7, 3)", "DOUBLE", "DOUBLE(9, 3)"] {
+        db.run(&format!("DROP TABLE IF EXISTS t; CREATE TABLE t (k {sql_type} NOT NULL)")).await;
+        db.run("INSERT INTO t VALUES (0.1), (0.2), (0.3), (-0.1), (16777217), (1234.567)").await;
+        let scope = db.scope("source.query = \"SELECT k FROM t\"\nsource.key = [\"k\"]\nstep.sql = \"DELETE FROM t WHERE {chunk}\"").await;
+        let ranges = db.data.split(&scope, 1).await.unwrap();
+        crate::cutting::covers(&db, &scope, &ranges, 6).await;
+    }
+}
+
 #[tokio::test]
 async fn more_keys_than_can_be_bound() {
     let db = Db::mariadb().await;

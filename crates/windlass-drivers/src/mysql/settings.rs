@@ -117,10 +117,12 @@ impl Settings {
 const STATEMENT_CACHE_SIZE: usize = 64;
 
 /// The initial statements of every connection. Times are UTC, so that a timestamp always has the same text.
-/// Values that do not fit and invalid dates are refused. READ COMMITTED avoids gap locks, on which chunks
+/// Values that do not fit and invalid dates are refused. Sorting compares as many bytes as a key can have; by default
+/// the order of texts with the same first 1024 bytes is undefined. READ COMMITTED avoids gap locks, on which chunks
 /// would wait for each other.
 const INIT_STATEMENTS: [&str; 2] = [
-    "SET SESSION time_zone = '+00:00', autocommit = 1, sql_mode = \
+    "SET SESSION time_zone = '+00:00', autocommit = 1, max_sort_length = 32768, \
+     sort_buffer_size = GREATEST(@@sort_buffer_size, 1048576), sql_mode = \
      CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE') \
      /*!80000 , information_schema_stats_expiry = 0 */",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",

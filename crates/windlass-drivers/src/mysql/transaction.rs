@@ -155,7 +155,14 @@ impl Transaction {
 
     /// The columns of a statement, without running it.
     pub async fn columns(&mut self, sql: &str) -> Result<Vec<Column>, Error> {
-        self.watch(async |conn| Ok(conn.prep(sql).await?.columns().to_vec())).await
+        self.watch(async |conn| {
+            let statement = conn.prep(sql).await?;
+            let columns = statement.columns().to_vec();
+            // A cached statement would keep these columns after the table was changed.
+            conn.close(statement).await?;
+            Ok(columns)
+        })
+        .await
     }
 
     /// Runs one or more statements without parameters, and discards their rows.

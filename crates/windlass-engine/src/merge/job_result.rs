@@ -6,6 +6,7 @@
 
 use crate::Result;
 use crate::merge::map_export::{new_part, unreadable};
+use std::io::Write as _;
 use windlass_connectors::{Emitted, EmittedCursor, Rows};
 use windlass_core::problem::Code;
 use windlass_core::{Problem, Value};
@@ -112,8 +113,15 @@ fn encode(result: &Rows) -> Result<NewPart> {
     new_part(result.rows.len() + 1, &text, content)
 }
 
+/// Compresses a frame with a checksum, since a page is read without the hash of the whole content.
 fn compress(text: &[u8]) -> Result<Vec<u8>> {
-    zstd::encode_all(text, 3).map_err(unreadable)
+    let encode = || {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3)?;
+        encoder.include_checksum(true)?;
+        encoder.write_all(text)?;
+        encoder.finish()
+    };
+    encode().map_err(unreadable)
 }
 
 fn index(frames: &[Frame], end: Frame) -> Vec<u8> {
@@ -145,6 +153,9 @@ impl JobResult {
         let content = part.content.unwrap_or_default();
         let (mut frames, begin) =
             read_index(&content).ok_or_else(|| unreadable("it has no index"))?;
+        if !is_ordered(&frames, begin) {
+            return Err(unreadable("its index is damaged"));
+        }
         let end = frames.pop().ok_or_else(|| unreadable("its index is empty"))?;
         let first = frames.first().unwrap_or(&end).offset as usize;
         let header = content.get(..first).filter(|_| first <= begin);
@@ -235,6 +246,14 @@ fn read_index(content: &[u8]) -> Option<(Vec<Frame>, usize)> {
         Some(Frame { offset: next()?, row: next()?, byte: next()? })
     });
     Some((entries.collect::<Option<_>>()?, begin))
+}
+
+/// Whether the frames begin with the first row and follow each other up to the index.
+fn is_ordered(frames: &[Frame], index: usize) -> bool {
+    let starts = frames.first().is_none_or(|first| (first.row, first.byte) == (0, 0));
+    let ends = frames.last().is_none_or(|last| last.offset <= index as u64);
+    let follows = |a: &Frame, b: &Frame| a.offset < b.offset && a.row < b.row && a.byte < b.byte;
+    starts && ends && frames.is_sorted_by(follows)
 }
 
 #[cfg(test)]

@@ -124,8 +124,17 @@ pub(crate) fn new_part(rows: usize, text: &[u8], content: Vec<u8>) -> Result<New
     })
 }
 
+/// Whether the content of a stored part matches its recorded size and hash.
+pub(crate) fn is_intact(part: &NewPart) -> bool {
+    let content = part.content.as_deref().unwrap_or_default();
+    content.len() as i64 == part.bytes && hex::encode(Sha256::digest(content)) == part.sha256
+}
+
 /// Decodes the rows of a part that is kept in the store.
 pub(crate) fn decode(part: &NewPart) -> Result<Vec<Vec<Value>>> {
+    if !is_intact(part) {
+        return Err(unreadable("its content is damaged: it does not match its hash"));
+    }
     let content = part.content.as_deref().unwrap_or_default();
     let text = zstd::decode_all(content).map_err(unreadable)?;
     let rows: Vec<Vec<ExactValue>> = serde_json::from_slice(&text).map_err(unreadable)?;

@@ -5,6 +5,7 @@ mod wallets_fixture;
 
 mod alerts;
 mod controls;
+mod cursors;
 mod dead_letters;
 mod dependencies;
 mod events;

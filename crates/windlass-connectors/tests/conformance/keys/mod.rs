@@ -420,7 +420,7 @@ impl Table<'_> {
 }
 
 /// A value after conversion to JSON and back.
-fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
+pub(crate) fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
     serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
 }
 

@@ -5,8 +5,8 @@ use crate::Result;
 use crate::engine::Engine;
 #[cfg(feature = "export")]
 use crate::merge::destination;
+use crate::merge::map_export::is_intact;
 use crate::merge::merge;
-use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use windlass_core::{JobType, StepKind};
 #[cfg(feature = "export")]
@@ -190,12 +190,6 @@ impl<'a> OutputCheck<'a> {
             _ => Ok(None),
         }
     }
-}
-
-/// Whether the content of a stored part matches its recorded size and hash.
-fn is_intact(part: &NewPart) -> bool {
-    let content = part.content.as_deref().unwrap_or_default();
-    content.len() as i64 == part.bytes && hex::encode(Sha256::digest(content)) == part.sha256
 }
 
 fn unknown(part: &PartRow, findings: &mut Findings) {

@@ -14,6 +14,7 @@ mod cancel;
 mod claims;
 mod conflicts;
 mod crash;
+mod damaged_parts;
 mod deadlines;
 mod definition_errors;
 mod dependents;

@@ -1,4 +1,4 @@
-"""Answers each item with its own columns. Numbers keep their digits, which Python's floats would round."""
+"""Answers each item with its own columns. Numbers keep their digits: Python rounds floats, and writes 0 for -0."""
 
 import json
 import re
@@ -7,8 +7,14 @@ import sys
 MARK = "\ue000"
 MARKED = re.compile(f'"{MARK}([^{MARK}]*){MARK}"')
 
+
+
+def mark(digits):
+    return MARK + digits + MARK
+
+
 for line in sys.stdin.buffer:
-    batch = json.loads(line, parse_float=lambda text: MARK + text + MARK)
+    batch = json.loads(line, parse_float=mark, parse_int=mark)
     results = []
     for item in batch["items"]:
         record = item["record"]

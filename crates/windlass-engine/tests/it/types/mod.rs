@@ -4,6 +4,7 @@
 mod files;
 mod handler;
 mod mariadb;
+mod numbers;
 mod postgres;
 mod sqlite;
 mod table;

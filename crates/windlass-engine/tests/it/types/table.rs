@@ -93,7 +93,7 @@ pub(super) fn assert_same(
 }
 
 /// The texts that a query returns.
-async fn texts(database: &TestDatabase, sql: &str) -> Vec<Option<String>> {
+pub(super) async fn texts(database: &TestDatabase, sql: &str) -> Vec<Option<String>> {
     match database {
         TestDatabase::Postgres(database) => {
             let rows = database.client().await.query(sql, &[]).await;
@@ -117,17 +117,37 @@ async fn texts(database: &TestDatabase, sql: &str) -> Vec<Option<String>> {
     }
 }
 
+/// The modes of MariaDB for literals in standard SQL.
+const MODES: &str = "SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES', \
+                     time_zone = '+00:00'";
+
 /// Runs a statement as it is.
-async fn run(fixture: &EngineFixture, sql: &str) {
+pub(super) async fn run(fixture: &EngineFixture, sql: &str) {
     match &fixture.app {
         // The fixture would replace the type `text`.
         TestDatabase::Mariadb(database) => {
-            let modes = "SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES', \
-                         time_zone = '+00:00'";
             let mut client = database.client().await;
-            database.run_on(&mut client, modes).await;
+            database.run_on(&mut client, MODES).await;
             database.run_on(&mut client, sql).await;
         }
         app => app.run(sql).await,
+    }
+}
+
+/// Runs a statement that the database may refuse. Returns whether it ran.
+pub(super) async fn try_run(fixture: &EngineFixture, sql: &str) -> bool {
+    match &fixture.app {
+        TestDatabase::Postgres(database) => {
+            database.client().await.batch_execute(sql).await.is_ok()
+        }
+        TestDatabase::Mariadb(database) => {
+            database.try_run(&format!("{MODES}; {sql}")).await.is_ok()
+        }
+        TestDatabase::Sqlite(file) => {
+            let owned = sql.to_owned();
+            file.write(move |tx| Ok(tx.execute_batch(&owned)?)).await.is_ok()
+        }
+        #[cfg(feature = "dynamodb")]
+        TestDatabase::Dynamodb(_) => panic!("DynamoDB has no SQL"),
     }
 }

@@ -99,6 +99,44 @@ pub(super) fn uuids() -> impl Strategy<Value = String> {
     any::<[u8; 16]>().prop_map(uuid)
 }
 
+/// Numbers of JSON: with many digits, with exponents, at and beyond the limits of integers and floats.
+pub(super) fn json_numbers() -> impl Strategy<Value = String> {
+    let special = proptest::sample::select(vec![
+        "0",
+        "-0",
+        "0.0",
+        "-0.0",
+        "0e5",
+        "1.0",
+        "1.10",
+        "1E2",
+        "1e+2",
+        "100e-2",
+        "2.5",
+        "-32769",
+        "2147483648",
+        "9007199254740993",
+        "9007199254740993.0",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551615",
+        "18446744073709551616",
+        "0.30000000000000004",
+        "1.7976931348623157e308",
+        "1.7976931348623159e308",
+        "4.9e-324",
+        "1e-400",
+        "1e400",
+        "-1e400",
+        "3.4028236e38",
+        "16777217",
+        "12345678901234567890.123456789",
+    ]);
+    let digits = "-?(0|[1-9][0-9]{0,30})([.][0-9]{1,25})?([eE][+-]?[0-9]{1,2})?";
+    prop_oneof![1 => special.prop_map(str::to_owned), 1 => digits]
+}
+
 /// JSON documents whose numbers have many digits.
 pub(super) fn documents() -> impl Strategy<Value = String> {
     let string = |text: String| serde_json::to_string(&text).unwrap();
@@ -107,6 +145,8 @@ pub(super) fn documents() -> impl Strategy<Value = String> {
         Just("true".to_owned()),
         Just("0.10".to_owned()),
         decimals(25, 20),
+        // In a list, since a number alone may be written in another notation.
+        json_numbers().prop_map(|number| format!("[{number}]")),
         words(6).prop_map(string),
     ];
     leaf.prop_recursive(3, 12, 4, move |inner| {
