@@ -131,7 +131,7 @@ fn operations(focus: Focus) -> &'static [Operation] {
     match focus {
         Focus::Retention => &[Retry, Retry, Retry, Resume],
         Focus::Cancels => &[Cancel, Retry, Resume],
-        Focus::Redrives => &[Redrive, Redrive, Redrive, Repair, Retry, Resume],
+        Focus::Redrives => &[Redrive, Redrive, Redrive, Retry, Resume],
         _ => &OPERATIONS,
     }
 }

@@ -26,7 +26,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "LeaseInCommit",
         "a commit compares the epoch or the nonce of the row",
         &[(ADVANCE, " AND epoch = ?3 AND nonce = ?11", " AND ?3 = ?3 AND ?11 = ?11")],
-    ),
+    )
+    .found_by(Focus::Cancels, 6),
     Mutant::of_statements(
         "CommitsInCommit",
         "a commit compares how far the row is",
@@ -47,6 +48,31 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ("-- Stores a deferred item", "+ ?10)", "+ ?10)) WHERE false"),
         ],
     ),
+    Mutant::of_code(
+        "RecoveryCreatesNoRow",
+        "after a broken connection a pruned row is not created again",
+        &[(
+            "windlass-connectors/src/sqlite/fence.rs",
+            "self.write(move |transaction| lock(transaction, &ledger)).await",
+            "if windlass_core::is_removed(\"RecoveryCreatesNoRow\") {
+            let Ledger { chunk, epoch, nonce, .. } = ledger;
+            let fences = [Fence { chunk, epoch, nonce, lost: false }];
+            return Ok(self.fence(&fences).await?.pop().flatten());
+        }
+        self.write(move |transaction| lock(transaction, &ledger)).await",
+        )],
+    )
+    .found_by(Focus::Recoveries, 4),
+    Mutant::of_code(
+        "LossEndsLease",
+        "a lease whose commits the database lost ends",
+        &[(
+            "windlass-engine/src/execute/chunk_runner.rs",
+            "        if lost {",
+            "        if lost && !windlass_core::is_removed(\"LossEndsLease\") {",
+        )],
+    )
+    .found_by(Focus::LostCommits, 12),
     Mutant::of_statements(
         "EpochInStore",
         "a change of a chunk in the store compares the lease",
@@ -120,7 +146,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }",
         )],
     )
-    .found_by(Focus::Redrives, 16),
+    .found_by(Focus::Redrives, 4),
     Mutant::of_code(
         "CancelFences",
         "a cancelled chunk is fenced before it ends",
