@@ -49,8 +49,7 @@ async fn a_lost_lease_splits_nothing(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
     let (progress, split) = split();
     let lost = fixture.lease(job, 1).await.remove(0);
-    let released = fixture.store.release(lost.lease, &done(0), HandBack::default());
-    released.await.unwrap();
+    fixture.store.release(lost.lease, &done(0), HandBack::default()).await.unwrap();
     // Another lease works on the chunk.
     let held = fixture.lease(job, 1).await.remove(0);
     assert_lost(fixture.store.split(lost.lease, &progress, &split).await);
