@@ -16,12 +16,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "FenceRaisesRow",
         "a fence raises the ledger row to the lease",
         &[(FENCE, "epoch = excluded.epoch,\n    nonce = excluded.nonce,", "")],
-    ),
+    )
+    .with_seed(3),
     Mutant::of_statements(
         "FenceRefusesOlderEpochs",
         "a row of a higher epoch refuses a fence",
         &[(FENCE, "windlass_ledger.epoch < excluded.epoch", "true")],
-    ),
+    )
+    .with_seed(27),
     Mutant::of_statements(
         "LeaseInCommit",
         "a commit compares the epoch or the nonce of the row",
@@ -32,7 +34,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "CommitsInCommit",
         "a commit compares how far the row is",
         &[(ADVANCE, " AND commits = ?4", " AND ?4 = ?4")],
-    ),
+    )
+    .with_seed(4),
     Mutant::of_statements(
         "CommitsCounted",
         "for that it compares the number of commits, not the cursor",
@@ -47,7 +50,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ("-- Stores a deferred item", "VALUES (?1", "SELECT * FROM (VALUES (?1"),
             ("-- Stores a deferred item", "+ ?10)", "+ ?10)) WHERE false"),
         ],
-    ),
+    )
+    .with_seed(3),
     Mutant::of_code(
         "RecoveryCreatesNoRow",
         "after a broken connection a pruned row is not created again",
@@ -77,7 +81,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "EpochInStore",
         "a change of a chunk in the store compares the lease",
         &[(END, LEASE, NO_LEASE), (RELEASE, LEASE, NO_LEASE)],
-    ),
+    )
+    .with_seed(15),
     Mutant::of_statements(
         "LettersBeforeEnd",
         "dead letters are copied before the chunk ends",
@@ -89,12 +94,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "AS INTEGER))) WHERE false\nON",
             ),
         ],
-    ),
+    )
+    .with_seed(3),
     Mutant::of_transaction(
         "CountWithEnd",
         "the end of a chunk and the count of open chunks are one transaction",
         END,
-    ),
+    )
+    .with_seed(2),
     Mutant::of_statements(
         "CancelRaisesEpoch",
         "a cancelled chunk is leased at a new epoch",
@@ -103,13 +110,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "epoch = epoch + 1,\n    nonce = random(),",
             "",
         )],
-    ),
+    )
+    .with_seed(54),
     Mutant::of_statements(
         "CloseBeforePrune",
         "a failed job is closed to retries before its ledger is pruned",
         &[("-- Closes a job that ended", "SET closed = 1", "SET closed = closed")],
     )
-    .found_by(Focus::Retention, 14),
+    .found_by(Focus::Retention, 34),
     Mutant::of_code(
         "ConfirmAfterFence",
         "after the fence the store confirms the lease",
@@ -175,7 +183,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "AND epoch < ?3 AND false",
         )],
     )
-    .found_by(Focus::Restores, 1),
+    .found_by(Focus::Restores, 24),
     Mutant::of_code(
         "SplitAcknowledged",
         "a chunk is split only when its last commit is known",
@@ -201,10 +209,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the end of a split chunk and the new chunks are one transaction",
         "-- Shortens a chunk that is split",
     )
-    .found_by(Focus::Splits, 2),
+    .found_by(Focus::Splits, 9),
     Mutant::of_statements(
         "GuardInWrite",
         "a write compares the version that was read",
         &[("UPDATE \"items\"", "AND \"version\" = ", "AND \"version\" >= ")],
-    ),
+    )
+    .with_seed(21),
 ];
