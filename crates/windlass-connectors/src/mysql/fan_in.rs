@@ -260,10 +260,11 @@ fn delete<'a>(table: &str, columns: &[Column], replacement: &Replacement) -> Res
 /// A column of another database, with a type that fits all values of its kind.
 fn typed(column: &Column) -> Column {
     let sql_type = match column.kind {
+        // FLOAT refuses the digits that its greatest number prints.
+        ColumnType::Float => "double",
         _ if !column.sql_type.is_empty() => &column.sql_type,
         ColumnType::Bool => "tinyint(1)",
         ColumnType::Int => "bigint",
-        ColumnType::Float => "double",
         ColumnType::Numeric => "decimal(65,20)",
         ColumnType::Text | ColumnType::Other | ColumnType::Uuid => "longtext",
         ColumnType::Date => "date",

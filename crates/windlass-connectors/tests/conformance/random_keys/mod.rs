@@ -18,7 +18,7 @@ use windlass_core::{
 };
 
 /// Tables per database.
-const TABLES: u32 = 60;
+const TABLES: u32 = 24;
 
 /// Types that cannot be keys.
 const REFUSED: [&str; 3] = ["jsonb", "ENUM", "SET("];
