@@ -3,6 +3,7 @@
 //! `windlass-store` (the engine's state) and `windlass-connectors` (the user's data) are built on this crate. It
 //! contains no SQL of the engine.
 
+mod call_groups;
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
 mod error;
@@ -34,6 +35,7 @@ pub use crate::postgres::{
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::{Call, Caller, Intercepted, Interceptor, MemoryDatabase, Sqlite};
 pub use crate::{
+    call_groups::{CallGroups, WaitingCall},
     error::{Error, ErrorClass},
     gate::ConnectionGate,
     url::{Url, redact},

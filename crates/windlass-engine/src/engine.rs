@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use windlass_connectors::{Connection, Emitted, EmittedCursor, Replicas, connect_gated};
 use windlass_core::config;
 use windlass_core::problem::Code;
@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) reading: Mutex<HashMap<JobId, Arc<crate::job_context::JobContext>>>,
     pub(crate) schema_cache: crate::plan::schema_cache::SchemaCache,
     pub(crate) controls: Arc<Controls>,
+    /// The submits that may plan their jobs by reading the source at the same time.
+    pub(crate) submit_plans: Semaphore,
     throttles: BTreeMap<String, Arc<Throttle>>,
     /// The availability of each connection that could be opened.
     pub(crate) availability: BTreeMap<String, Arc<Availability>>,
@@ -62,6 +64,9 @@ pub(crate) struct Shared {
     /// The progress of jobs with a deadline.
     pub(crate) progress: crate::operate::alerts::ProgressOfJobs,
 }
+
+/// Two, since a submit that finds none free leaves planning to the workers, which is no harm.
+const MAX_SUBMIT_PLANS: usize = 2;
 
 /// Builds an [`Engine`]: configuration, job types and handlers.
 ///
@@ -365,6 +370,7 @@ impl Builder {
             progress: Default::default(),
             schema_cache: crate::plan::schema_cache::SchemaCache::default(),
             controls: Arc::default(),
+            submit_plans: Semaphore::new(MAX_SUBMIT_PLANS),
             throttles,
             availability,
             budgets,

@@ -131,7 +131,7 @@ fn operations(focus: Focus) -> &'static [Operation] {
     match focus {
         Focus::Retention => &[Retry, Retry, Retry, Resume],
         Focus::Cancels => &[Cancel, Retry, Resume],
-        Focus::Redrives => &[Redrive, Redrive, Redrive, Repair, Retry, Resume],
+        Focus::Redrives => &[Redrive, Redrive, Redrive, Retry, Resume],
         _ => &OPERATIONS,
     }
 }
@@ -235,7 +235,7 @@ pub(crate) async fn process_faults(processes: Arc<Processes>, mean: Duration) {
     loop {
         tokio::time::sleep(env.around(mean)).await;
         let what = match env.plan.focus {
-            Focus::Stalls | Focus::Cancels => FREEZE,
+            Focus::Stalls | Focus::Cancels | Focus::Recoveries => FREEZE,
             _ => env.pick(4),
         };
         match (what, processes.any()) {

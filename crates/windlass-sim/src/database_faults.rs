@@ -44,7 +44,7 @@ pub(crate) async fn lose_data(processes: Arc<Processes>) {
     loop {
         let Ok(flushed) = env.image(Side::App) else { return };
         let often = env.plan.focus == Focus::LostCommits;
-        let longest = if often { 3 * SECOND } else { 10 * SECOND };
+        let longest = if often { SECOND } else { 10 * SECOND };
         tokio::time::sleep(env.between(SECOND / 10, longest)).await;
         if !often && env.pick(4) > 0 || !has_ledger(&flushed) {
             continue;
@@ -53,6 +53,10 @@ pub(crate) async fn lose_data(processes: Arc<Processes>) {
         env.data_lost.store(true, Relaxed);
         if let Err(error) = env.restore(Side::App, &flushed) {
             return env.violate(format!("the simulation failed: {error}"));
+        }
+        if often {
+            // Time for what is sent after a crash to arrive late, and not to be lost by the next one.
+            tokio::time::sleep(env.between(Duration::ZERO, 6 * SECOND)).await;
         }
     }
 }

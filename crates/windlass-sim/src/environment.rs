@@ -96,6 +96,13 @@ impl Environment {
         if side == Side::Store { &self.store } else { &self.app }
     }
 
+    /// Whether a redrive has not ended.
+    pub(crate) fn has_open_redrive(&self) -> bool {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM windlass_jobs WHERE redrive AND finished_at IS NULL)";
+        self.store.with(|db| db.query_row(sql, [], |row| row.get(0))).unwrap_or(false)
+    }
+
     /// Copies a database.
     pub(crate) fn image(&self, side: Side) -> rusqlite::Result<Vec<u8>> {
         self.database(side).with(|db| Ok(db.serialize(MAIN_DB)?.to_vec()))

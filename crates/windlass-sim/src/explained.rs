@@ -26,8 +26,6 @@ const LONE_START: &str =
 const ONE_OF_TWO: &str = "the epoch and the nonce each identify a lease; without both it is \
                           found (LeaseInCommit)";
 const NO_SURVIVOR: &str = "it needs a process that survives a restore, which operators must stop";
-const RARE: &str = "the shortest history has 17 steps in one order, with a request that overtakes others; \
-                    minutes of histories with the clause removed did not have them";
 const NOT_IN_SQLITE: &str = "SQLite's commits are on the disk when they return";
 
 /// All clauses without a mutant.
@@ -61,15 +59,6 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         NO_SURVIVOR,
         &[MODEL, "windlass-store/tests/conformance/leasing.rs::a_lease_with_another_nonce_is_lost"],
     ),
-    explained(
-        "RecoveryCreatesNoRow",
-        RARE,
-        &[
-            MODEL,
-            "windlass-connectors/tests/conformance/fencing.rs::fencing_again_reads_the_row_and_creates_none",
-        ],
-    ),
-    explained("LossEndsLease", RARE, &[MODEL]),
     explained(
         "RecoveryConfirms",
         "no property needs it, as the model shows; it ends the work of a lost lease earlier",

@@ -18,10 +18,14 @@ pub(crate) enum Focus {
     Cancels,
     /// Items are deferred, and what was sent for them arrives late.
     Deferred,
-    /// Redrives fail, and what was sent for them arrives late.
+    /// The disk is full while dead letters are redriven, and what was sent for them arrives late.
     Redrives,
-    /// The database with the data crashes often and loses its last commits.
+    /// The database with the data crashes often and loses its last commits. Items are deferred, and tried again by the
+    /// same lease.
     LostCommits,
+    /// Processes are frozen beyond their leases before their first commit, which then arrives late, while jobs end and
+    /// are pruned.
+    Recoveries,
     /// The store is restored when all processes have stopped and nothing is on its way.
     Restores,
     /// Items are so slow that chunks are split.
@@ -29,13 +33,14 @@ pub(crate) enum Focus {
 }
 
 /// Each of these is drawn equally often.
-const DRAWN: [Focus; 8] = [
+const DRAWN: [Focus; 9] = [
     Focus::Retention,
     Focus::Stalls,
     Focus::Cancels,
     Focus::Deferred,
     Focus::Redrives,
     Focus::LostCommits,
+    Focus::Recoveries,
     Focus::Restores,
     Focus::Splits,
 ];
@@ -109,20 +114,38 @@ impl Focus {
                 items: 20 + plan.items,
                 commit_items: 1,
                 chunk_items: 10,
-                requests: 3,
+                requests: 6,
                 operators: Some(seconds(0.3, 1.0)),
-                rates: Rates { late_request: 0.3, full_disk: 0.5, ..calm.rates },
+                rates: Rates { late_commit: 0.3, full_disk: 0.5, ..calm.rates },
                 ..calm
             },
             Focus::LostCommits => Plan {
                 bad_items: false,
                 writer: None,
                 items: 30 + plan.items,
-                requests: 5,
-                chunk_items: 1,
+                requests: 15,
+                chunk_items: 2,
                 commit_items: 1,
+                // Longer than the backoff of an item, so that no lease ends to wait for one.
+                item_time: seconds(0.2, 0.3),
                 database_fault: DatabaseFault::DataLost,
-                rates: Rates { item_error: 0.4, late_request: 0.2, ..calm.rates },
+                rates: Rates { item_error: 0.4, late_commit: 0.5, ..calm.rates },
+                ..calm
+            },
+            Focus::Recoveries => Plan {
+                bad_items: false,
+                writer: None,
+                processes: 3,
+                slots: 1,
+                items: 4 + plan.items % 8,
+                chunk_items: 4,
+                // A row that is created again matches the first commit of a lease only.
+                commit_items: 4,
+                requests: 40,
+                item_time: seconds(0.2, 0.4),
+                process_faults: Some(seconds(3.0, 6.0)),
+                pruner: Some(seconds(0.3, 0.8)),
+                rates: Rates { late_commit: 0.5, ..calm.rates },
                 ..calm
             },
             Focus::Restores => Plan {

@@ -90,6 +90,11 @@ impl Mutant {
         Mutant { patches, ..Mutant::new(clause, removes) }
     }
 
+    /// The seed that found it, with the focus that the seed draws.
+    pub(crate) const fn with_seed(self, seed: u64) -> Mutant {
+        Mutant { seed, ..self }
+    }
+
     /// The focus and the seed that found it.
     pub(crate) const fn found_by(self, focus: Focus, seed: u64) -> Mutant {
         Mutant { focus: Some(focus), seed, ..self }

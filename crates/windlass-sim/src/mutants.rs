@@ -16,22 +16,26 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "FenceRaisesRow",
         "a fence raises the ledger row to the lease",
         &[(FENCE, "epoch = excluded.epoch,\n    nonce = excluded.nonce,", "")],
-    ),
+    )
+    .with_seed(3),
     Mutant::of_statements(
         "FenceRefusesOlderEpochs",
         "a row of a higher epoch refuses a fence",
         &[(FENCE, "windlass_ledger.epoch < excluded.epoch", "true")],
-    ),
+    )
+    .with_seed(27),
     Mutant::of_statements(
         "LeaseInCommit",
         "a commit compares the epoch or the nonce of the row",
         &[(ADVANCE, " AND epoch = ?3 AND nonce = ?11", " AND ?3 = ?3 AND ?11 = ?11")],
-    ),
+    )
+    .found_by(Focus::Cancels, 6),
     Mutant::of_statements(
         "CommitsInCommit",
         "a commit compares how far the row is",
         &[(ADVANCE, " AND commits = ?4", " AND ?4 = ?4")],
-    ),
+    )
+    .with_seed(4),
     Mutant::of_statements(
         "CommitsCounted",
         "for that it compares the number of commits, not the cursor",
@@ -46,12 +50,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             ("-- Stores a deferred item", "VALUES (?1", "SELECT * FROM (VALUES (?1"),
             ("-- Stores a deferred item", "+ ?10)", "+ ?10)) WHERE false"),
         ],
-    ),
+    )
+    .with_seed(3),
+    Mutant::of_code(
+        "RecoveryCreatesNoRow",
+        "after a broken connection a pruned row is not created again",
+        &[(
+            "windlass-connectors/src/sqlite/fence.rs",
+            "self.write(move |transaction| lock(transaction, &ledger)).await",
+            "if windlass_core::is_removed(\"RecoveryCreatesNoRow\") {
+            let Ledger { chunk, epoch, nonce, .. } = ledger;
+            let fences = [Fence { chunk, epoch, nonce, lost: false }];
+            return Ok(self.fence(&fences).await?.pop().flatten());
+        }
+        self.write(move |transaction| lock(transaction, &ledger)).await",
+        )],
+    )
+    .found_by(Focus::Recoveries, 4),
+    Mutant::of_code(
+        "LossEndsLease",
+        "a lease whose commits the database lost ends",
+        &[(
+            "windlass-engine/src/execute/chunk_runner.rs",
+            "        if lost {",
+            "        if lost && !windlass_core::is_removed(\"LossEndsLease\") {",
+        )],
+    )
+    .found_by(Focus::LostCommits, 12),
     Mutant::of_statements(
         "EpochInStore",
         "a change of a chunk in the store compares the lease",
         &[(END, LEASE, NO_LEASE), (RELEASE, LEASE, NO_LEASE)],
-    ),
+    )
+    .with_seed(15),
     Mutant::of_statements(
         "LettersBeforeEnd",
         "dead letters are copied before the chunk ends",
@@ -63,12 +94,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "AS INTEGER))) WHERE false\nON",
             ),
         ],
-    ),
+    )
+    .with_seed(3),
     Mutant::of_transaction(
         "CountWithEnd",
         "the end of a chunk and the count of open chunks are one transaction",
         END,
-    ),
+    )
+    .with_seed(2),
     Mutant::of_statements(
         "CancelRaisesEpoch",
         "a cancelled chunk is leased at a new epoch",
@@ -77,13 +110,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "epoch = epoch + 1,\n    nonce = random(),",
             "",
         )],
-    ),
+    )
+    .with_seed(54),
     Mutant::of_statements(
         "CloseBeforePrune",
         "a failed job is closed to retries before its ledger is pruned",
         &[("-- Closes a job that ended", "SET closed = 1", "SET closed = closed")],
     )
-    .found_by(Focus::Retention, 14),
+    .found_by(Focus::Retention, 34),
     Mutant::of_code(
         "ConfirmAfterFence",
         "after the fence the store confirms the lease",
@@ -120,7 +154,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }",
         )],
     )
-    .found_by(Focus::Redrives, 16),
+    .found_by(Focus::Redrives, 4),
     Mutant::of_code(
         "CancelFences",
         "a cancelled chunk is fenced before it ends",
@@ -149,7 +183,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "AND epoch < ?3 AND false",
         )],
     )
-    .found_by(Focus::Restores, 1),
+    .found_by(Focus::Restores, 24),
     Mutant::of_code(
         "SplitAcknowledged",
         "a chunk is split only when its last commit is known",
@@ -175,10 +209,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the end of a split chunk and the new chunks are one transaction",
         "-- Shortens a chunk that is split",
     )
-    .found_by(Focus::Splits, 2),
+    .found_by(Focus::Splits, 9),
     Mutant::of_statements(
         "GuardInWrite",
         "a write compares the version that was read",
         &[("UPDATE \"items\"", "AND \"version\" = ", "AND \"version\" >= ")],
-    ),
+    )
+    .with_seed(21),
 ];

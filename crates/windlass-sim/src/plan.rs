@@ -53,8 +53,10 @@ pub(crate) struct Rates {
     pub(crate) lost_request: f64,
     pub(crate) lost_answer: f64,
     pub(crate) late_request: f64,
+    /// Of a commit to the data, whose sender is told at once that its connection is lost.
+    pub(crate) late_commit: f64,
     pub(crate) refused: f64,
-    /// Of a commit, by a full disk.
+    /// Of a commit, by a full disk, while a redrive is open.
     pub(crate) full_disk: f64,
     pub(crate) slow: f64,
     pub(crate) crash: f64,
@@ -75,6 +77,7 @@ impl Plan {
             lost_request: rate(0.03),
             lost_answer: rate(0.03),
             late_request: rate(0.03),
+            late_commit: 0.0,
             refused: rate(0.08),
             full_disk: 0.0,
             slow: rate(0.02),
@@ -131,7 +134,12 @@ impl Plan {
 
     /// Whether every request is for the handler, whose items can be deferred and take a while.
     pub(crate) fn only_handlers(&self) -> bool {
-        matches!(self.focus, Focus::Deferred | Focus::LostCommits | Focus::Restores | Focus::Splits)
+        matches!(self.focus, Focus::Deferred | Focus::Restores | Focus::Splits)
+    }
+
+    /// Whether every request is for the handler that only inserts. No guard refuses a second insert.
+    pub(crate) fn only_inserts(&self) -> bool {
+        matches!(self.focus, Focus::LostCommits | Focus::Recoveries)
     }
 
     /// What was submitted after the backup, by a schedule or a dependency, is submitted again after a restore.
@@ -163,6 +171,9 @@ impl Plan {
         toml += &job("HANDLER", &format!("{HANDLER}\n{commit}"));
         toml += &job("MAP", &format!("{MAP}\n{tagged}"));
         toml += &job("CHILD", &sql.replace("|| :tag", "|| 'c' || :tag"));
+        if self.only_inserts() {
+            toml += &job("INSERT", &format!("{INSERT}\n{commit}"));
+        }
         if self.schedule {
             toml += &job("SCHEDULED", &format!("{sql}\n{SCHEDULE}"));
         }
@@ -176,6 +187,7 @@ impl Plan {
 const SQL: &str =
     "step.sql = \"UPDATE items SET marks = marks || :tag, version = version + 1 WHERE {chunk}\"";
 const HANDLER: &str = "step.handler = \"work\"\nstep.version = \"version\"";
+const INSERT: &str = "step.handler = \"insert\"";
 const MAP: &str =
     "step.map = \"SELECT :tag AS tag, grp, count(*) AS n FROM {source} WHERE {chunk} GROUP BY grp\"
 reduce = \"SELECT tag, grp, sum(n) AS n FROM parts GROUP BY tag, grp ORDER BY grp\"

@@ -38,10 +38,12 @@ impl Process {
         let (app, app_path) = attach(Side::App, "app");
         let toml = env.plan.toml(&store_path, &app_path);
         let config = Config::parse(&toml, |_| None).map_err(|error| anyhow::anyhow!("{error}"))?;
-        let handler_env = env.clone();
-        let handler =
-            move |item: Item, context: ItemContext| work(handler_env.clone(), item, context);
-        let engine = Engine::builder(config).handler("work", handler).connect().await?;
+        let handler = |writes: bool| {
+            let env = env.clone();
+            move |item: Item, context: ItemContext| work(env.clone(), writes, item, context)
+        };
+        let engine = Engine::builder(config).handler("work", handler(true));
+        let engine = engine.handler("insert", handler(false)).connect().await?;
         match after_restore {
             false => engine.check_restored().await?,
             true => {
@@ -73,8 +75,10 @@ struct Item {
 /// The longest time that a handler takes for an item: longer than the lease, which heartbeats renew.
 const SLOWEST_ITEM: Duration = Duration::from_secs(20);
 
+/// Inserts a row for an item, and also changes the item if `writes`.
 async fn work(
     env: Arc<Environment>,
+    writes: bool,
     item: Item,
     context: ItemContext,
 ) -> Result<Outcome, ItemError> {
@@ -92,7 +96,10 @@ async fn work(
         return Err(ItemError::permanent("this item is bad"));
     }
     let tag = context.param("tag").and_then(|tag| tag.as_str()).unwrap_or_default();
-    let change = Change::default().set("marks", format!("{}{tag}", item.marks));
+    let change = match writes {
+        true => Change::default().set("marks", format!("{}{tag}", item.marks)),
+        false => Change::default(),
+    };
     Ok(change.insert("log", [("tag", tag.into()), ("item", item.id.into())]).into())
 }
 

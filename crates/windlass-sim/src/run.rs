@@ -88,12 +88,17 @@ fn restart_later(processes: &Arc<Processes>, number: usize) {
 pub(crate) fn requests(env: &Environment) -> impl Iterator<Item = (&'static str, String)> {
     const KINDS: [&[&str]; 4] = [&["SQL"], &["HANDLER"], &["MAP"], &["SQL", "MAP"]];
     (0..env.plan.requests).flat_map(|number| {
-        let kinds: &[&str] = match env.plan.only_handlers() {
-            true => &["HANDLER"],
-            false => KINDS[(number + env.plan.items as usize) % KINDS.len()],
+        let kinds: &[&str] = match &env.plan {
+            plan if plan.only_handlers() => &["HANDLER"],
+            plan if plan.only_inserts() => &["INSERT"],
+            plan => KINDS[(number + plan.items as usize) % KINDS.len()],
         };
         kinds.iter().map(move |kind| {
-            let letter = if *kind == "HANDLER" { 'h' } else { 'a' };
+            let letter = match *kind {
+                "HANDLER" => 'h',
+                "INSERT" => 'i',
+                _ => 'a',
+            };
             (*kind, format!("{letter}{number};"))
         })
     })

@@ -73,6 +73,7 @@ fn check_effects(env: &Environment, job: &Job) -> anyhow::Result<Option<String>>
     let logged: BTreeMap<i64, i64> = env.app.with(|db| {
         pairs(db, "SELECT item, count(*) FROM log WHERE tag = ?1 GROUP BY item", &tag)
     })?;
+    let effects = if job.job_type == "INSERT" { logged.clone() } else { effects };
     let letters: BTreeMap<i64, String> = env.store.with(|db| {
         pairs(
             db,

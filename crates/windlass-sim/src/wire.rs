@@ -122,7 +122,8 @@ impl Interceptor for Wire {
                 std::future::pending::<()>().await;
             }
             let commits = self.side == Side::App && oracle::short_name(call.name) == "commit";
-            if commits && self.env.chance(rates.full_disk) {
+            let may_be_full = commits && rates.full_disk > 0.0 && self.env.has_open_redrive();
+            if may_be_full && self.env.chance(rates.full_disk) {
                 self.add(call, FULL_DISK);
                 return Err(Error::new(ErrorClass::Full, FULL_DISK));
             }
@@ -132,7 +133,12 @@ impl Interceptor for Wire {
                 return Err(error);
             }
             let restarts = self.env.restarts(self.side);
-            if self.env.chance(rates.late_request) {
+            let late = if commits {
+                rates.late_commit.max(rates.late_request)
+            } else {
+                rates.late_request
+            };
+            if self.env.chance(late) {
                 self.add(call, "connection lost; the request is still on its way");
                 caller.disconnect();
                 let delay = self.env.between(Duration::ZERO, LATEST_REQUEST);

@@ -3,12 +3,9 @@
 
 use super::{LEDGER_SETTINGS, commit_setting, row};
 use crate::{ConnectorError, Ledger, Result};
-use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
-use tokio::sync::oneshot;
 use windlass_core::{Counts, Durability};
-use windlass_drivers::{Error, ErrorClass, Param, Postgres};
+use windlass_drivers::{CallGroups, Error, ErrorClass, Param, Postgres, WaitingCall};
 
 /// A change of one chunk's ledger row.
 #[derive(Clone)]
@@ -23,94 +20,51 @@ pub(super) struct Advance {
     pub(super) durability: Durability,
 }
 
-/// The waiting changes, and whether a task is applying them.
-#[derive(Clone, Default)]
-pub(super) struct GroupCommit {
-    queue: Arc<Mutex<Queue>>,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiting: Vec<(Advance, oneshot::Sender<Answer>)>,
-    running: bool,
-}
+/// The waiting changes.
+pub(super) struct GroupCommit(CallGroups<Advance, Answer>);
 
 /// The new row. `None` when it was not as expected.
 type Answer = std::result::Result<Option<Ledger>, Error>;
 
+impl Default for GroupCommit {
+    fn default() -> Self {
+        GroupCommit(CallGroups::new(1, usize::MAX))
+    }
+}
+
 impl GroupCommit {
     /// Changes a row together with the other waiting ones, and returns the new row.
     pub(super) async fn advance(&self, db: &Postgres, advance: Advance) -> Result<Ledger> {
-        let (sender, answer) = oneshot::channel();
-        let idle = {
-            let mut queue = self.queue.lock();
-            queue.waiting.push((advance, sender));
-            !std::mem::replace(&mut queue.running, true)
-        };
-        if idle {
-            // A separate task, since a caller may be cancelled and the others must continue.
-            tokio::spawn(self.clone().run(db.clone()));
-        }
+        let db = db.clone();
+        let answer = self.0.call(advance, move |group| apply_group(db.clone(), group)).await;
+        // The caller reads the ledger to find out what was committed.
         let aborted = || Error::new(ErrorClass::Connection, "the group commit was aborted");
-        let answer = answer.await.map_err(|_| aborted())?;
-        answer?.ok_or(ConnectorError::LeaseLost)
+        answer.ok_or_else(aborted)??.ok_or(ConnectorError::LeaseLost)
     }
+}
 
-    async fn run(self, db: Postgres) {
-        let mut guard = Guard(Some(self.clone()));
-        loop {
-            let mut batch = {
-                let mut queue = self.queue.lock();
-                if queue.waiting.is_empty() {
-                    queue.running = false;
-                    guard.0 = None;
-                    return;
-                }
-                std::mem::take(&mut queue.waiting)
-            };
-            // A cancelled caller no longer wants its change.
-            batch.retain(|(_, sender)| !sender.is_closed());
-            if batch.is_empty() {
-                continue;
-            }
-            batch.sort_by_key(|(advance, _)| {
-                (advance.ledger.chunk.job, advance.ledger.chunk.number)
-            });
-            let (advances, senders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-            let answers = apply(&db, &advances, GROUP_LOCK_TIMEOUT).await;
-            for ((advance, sender), answer) in advances.into_iter().zip(senders).zip(answers) {
-                let refused =
-                    answer.as_ref().is_err_and(|error| error.class != ErrorClass::Connection);
-                if refused {
-                    // Another transaction has locked one of the rows. Each change gets its own
-                    // transaction then, and the queue does not wait for it.
-                    tokio::spawn(apply_alone(db.clone(), advance, sender));
-                } else {
-                    // The caller may have been cancelled.
-                    let _ = sender.send(answer);
-                }
-            }
+async fn apply_group(db: Postgres, mut group: Vec<WaitingCall<Advance, Answer>>) {
+    group.sort_by_key(|waiting| {
+        let chunk = waiting.call.ledger.chunk;
+        (chunk.job, chunk.number)
+    });
+    let advances: Vec<_> = group.iter().map(|waiting| waiting.call.clone()).collect();
+    let answers = apply(&db, &advances, GROUP_LOCK_TIMEOUT).await;
+    for (waiting, answer) in group.into_iter().zip(answers) {
+        let refused = answer.as_ref().is_err_and(|error| error.class != ErrorClass::Connection);
+        if refused {
+            // Another transaction has locked one of the rows. Each change gets its own transaction then, and the
+            // queue does not wait for it.
+            tokio::spawn(apply_alone(db.clone(), waiting));
+        } else {
+            waiting.answer(answer);
         }
     }
 }
 
-/// Allows the next task to start if this one panics.
-struct Guard(Option<GroupCommit>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(group_commit) = &self.0 {
-            let mut queue = group_commit.queue.lock();
-            queue.running = false;
-            // Their callers get an error and read the ledger to find out what was committed.
-            queue.waiting.clear();
-        }
-    }
-}
-
-async fn apply_alone(db: Postgres, advance: Advance, sender: oneshot::Sender<Answer>) {
-    if let Some(answer) = apply(&db, &[advance], SINGLE_LOCK_TIMEOUT).await.pop() {
-        let _ = sender.send(answer);
+async fn apply_alone(db: Postgres, waiting: WaitingCall<Advance, Answer>) {
+    if let Some(answer) = apply(&db, &[waiting.call.clone()], SINGLE_LOCK_TIMEOUT).await.pop() {
+        waiting.answer(answer);
     }
 }
 

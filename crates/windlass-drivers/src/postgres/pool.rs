@@ -72,9 +72,20 @@ impl Postgres {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
+        only(self.for_each(settings, sql, &[params]).await?)
+    }
+
+    /// Like [`Postgres::single`], with each of these parameters: all in one transaction and one round trip. Returns
+    /// the rows of each.
+    async fn for_each(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[&[Param<'_>]],
+    ) -> Result<Vec<Vec<Row>>, Error> {
         let client = self.client().await?;
-        let sql = Sql::Text(sql);
-        Transaction::single(client, self.settings.clone(), &begin(settings), sql, params).await
+        let (begin, sql) = (begin(settings), Sql::Text(sql));
+        Transaction::for_each(client, self.settings.clone(), &begin, sql, params).await
     }
 
     /// Like [`Postgres::single`], for a statement that runs often: each connection prepares it once, so that the
@@ -89,23 +100,35 @@ impl Postgres {
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, Error> {
+        only(self.for_each_prepared(settings, sql, &[params]).await?)
+    }
+
+    /// Like [`Postgres::single_prepared`], with each of these parameters: all in one transaction and one round trip.
+    /// Returns the rows of each.
+    pub async fn for_each_prepared(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[&[Param<'_>]],
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let Some(first) = params.first() else { return Ok(Vec::new()) };
         if !self.sessions.kept() {
-            return self.single(settings, sql, params).await;
+            return self.for_each(settings, sql, params).await;
         }
         self.sessions.expire_plans(&self.pool);
         let client = self.client().await?;
-        let kinds: Vec<_> = params.iter().map(Param::kind).collect();
+        let kinds: Vec<_> = first.iter().map(Param::kind).collect();
         let outcome = match client.prepare_typed_cached(sql, &kinds).await {
             Ok(statement) => {
                 let (begin, sql) = (begin(settings), Sql::Prepared(&statement));
-                Transaction::single(client, self.settings.clone(), &begin, sql, params).await
+                Transaction::for_each(client, self.settings.clone(), &begin, sql, params).await
             }
             Err(error) => Err(error.into()),
         };
         match outcome {
             // Nothing was committed.
             Err(error) if self.sessions.lost_statement(&self.pool, &error) => {
-                self.single(settings, sql, params).await
+                self.for_each(settings, sql, params).await
             }
             outcome => outcome,
         }
@@ -215,6 +238,11 @@ impl Postgres {
     pub fn max_connections(&self) -> usize {
         self.pool.status().max_size
     }
+}
+
+/// The rows of a statement that ran once.
+fn only(mut rows: Vec<Vec<Row>>) -> Result<Vec<Row>, Error> {
+    rows.pop().ok_or_else(|| Error::new(ErrorClass::Other, "the statement did not run"))
 }
 
 /// Every transaction sets `synchronous_commit`, since its default may differ by server, database and role, and

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use deadpool_postgres::{Client, Object};
-use futures::StreamExt as _;
+use futures::{StreamExt as _, future::join_all};
 use tokio_postgres::{
     CopyInSink, CopyOutStream, Row, SimpleQueryMessage,
     types::{ToSql, Type},
@@ -77,25 +77,31 @@ impl Transaction {
         }
     }
 
-    /// Begins, runs one statement and commits in one round trip.
-    pub(super) async fn single(
+    /// Begins, runs one statement with each of these parameters, and commits, in one round trip. Returns the rows
+    /// of each.
+    pub(super) async fn for_each(
         client: Client,
         settings: Arc<Settings>,
         begin: &str,
         sql: Sql<'_>,
-        params: &[Param<'_>],
-    ) -> Result<Vec<Row>, Error> {
+        params: &[&[Param<'_>]],
+    ) -> Result<Vec<Vec<Row>>, Error> {
         let mut transaction = Transaction::new(client, settings);
+        // Each of them is sent when it is polled for the first time, and `join_all` polls all of them then.
+        let queries = params.iter().map(|params| transaction.query_sql(sql, params));
         let (begun, rows, committed) = tokio::join!(
             biased;
             transaction.start(begin),
-            transaction.query_sql(sql, params),
+            join_all(queries),
             transaction.batch("COMMIT")
         );
-        let outcome = match (begun, rows) {
-            // Without a transaction the server has run the statement and committed it.
-            (Err(error), Ok(_)) => Err(Error { class: ErrorClass::Connection, ..error }),
-            (begun, rows) => begun.and(rows).and_then(|rows| committed.map(|()| rows)),
+        let any_ran = rows.iter().any(Result::is_ok);
+        let outcome = match begun {
+            // Without a transaction the server has run the statements and committed them.
+            Err(error) if any_ran => Err(Error { class: ErrorClass::Connection, ..error }),
+            begun => begun
+                .and_then(|()| rows.into_iter().collect::<Result<Vec<_>, _>>())
+                .and_then(|rows| committed.map(|()| rows)),
         };
         match outcome {
             Ok(rows) => {

@@ -113,6 +113,11 @@ impl SlotPool {
             && self.simple.len() <= MAX_UNCOMPLETED_PER_SLOT * self.slots
     }
 
+    /// Whether some of these chunks in reserve must wait for a slot.
+    pub(crate) fn is_short_of_slots(&self, ready: &ReadyQueue) -> bool {
+        ready.len() > 0 && (!self.has_free_slot() || ready.len() > self.slots - self.places.busy())
+    }
+
     /// Starts a chunk in a free slot.
     pub(crate) fn start(&mut self, mut chunk: ChunkRunner) {
         let place = self.places.place();

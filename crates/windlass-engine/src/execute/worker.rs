@@ -190,11 +190,12 @@ impl Worker {
         let mut polling_priority = false;
         while !self.shutdown.requested() {
             // Acquire at most one more urgent chunk per slot: other processes need some as well.
-            // All chunks of one job have the same priority, so a worker of one job never polls.
+            // All chunks of one job have the same priority, so a worker of one job never polls. Chunks that can start now
+            // delay no others.
             let least_urgent = ready.lowest_priority();
-            let wanted = match ready.len() == 0 || self.options.only.is_some() {
-                true => 0,
-                false => self.options.slots.saturating_sub(ready.urgent()),
+            let wanted = match self.options.only.is_none() && pool.is_short_of_slots(&ready) {
+                true => self.options.slots.saturating_sub(ready.urgent()),
+                false => 0,
             };
             if wanted > 0 && acquiring.is_terminated() && poll_priority_at <= Instant::now() {
                 polling_priority = true;

@@ -6,10 +6,10 @@ use crate::job_context::JobContext;
 use crate::plan::planner::{Plan, plan};
 use crate::plan::segment_planner::MAX_TURN;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use windlass_connectors::{ChunkPage, CutLimits, CutRange, FilterValues, ScanSegment};
 use windlass_core::pagination::{name_key, unname_key};
-use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Value};
+use windlass_core::{FilterValue, Key, KeyRange, PaginationState, Table, Value};
 use windlass_store::{
     CompletePlan, JobSnapshot, LeasedSegment, NewChunk, NewJob, NewSegment, Page,
 };
@@ -21,6 +21,9 @@ const CHUNKS_PER_PAGE: u32 = 500;
 /// A job of one segment with at most this many chunks gets them when it is planned. That saves another lease and
 /// another commit.
 const CHUNKS_OF_SMALL_JOB: u32 = 8;
+
+/// A submit does not plan its job if that takes longer.
+const MAX_TIME_AT_SUBMIT: Duration = Duration::from_millis(250);
 
 /// The next page of a segment.
 pub(super) async fn next_page(
@@ -58,14 +61,31 @@ pub(super) fn chunks_page(segment: &LeasedSegment, chunks: Vec<NewChunk>) -> Pag
     }
 }
 
-/// The complete plan of a new job whose items are in its request, if they are at most one chunk. Its submit stores the
-/// plan, which saves the lease of a planner and its commit. `None` if a worker has to plan the job. A job that waits for
-/// others is planned later: it may end without being worked, and must then have no chunks.
-pub(crate) async fn plan_items(engine: &Engine, job: &NewJob) -> Option<CompletePlan> {
-    let items = job.request.items.as_ref()?.len();
-    if items > job.definition.chunk_items() as usize || job.request.after.is_some() {
+/// The complete plan of a new job that is small: its request has the items or the ids of at most one chunk, or its table has
+/// hardly more rows. Its submit stores the plan, which saves the lease of a planner, its reads and its commit. `None` if a
+/// worker has to plan the job. A job that waits for others is planned later: it may end without being worked, and must then
+/// have no chunks. A job that is read under a snapshot is planned by the process that holds it.
+pub(crate) async fn plan_small_job(
+    engine: &Engine,
+    job: &NewJob,
+    table: &Table,
+) -> Option<CompletePlan> {
+    let (request, source) = (&job.request, &job.definition.source);
+    let listed = request.items.as_ref().map(Vec::len).or(request.ids.as_ref().map(Vec::len));
+    let is_small = match listed {
+        Some(items) => items <= job.definition.chunk_items() as usize,
+        // A query would be run to be planned, and each value of a filter is looked up.
+        None if source.table.is_none() || table.open || request.filters().next().is_some() => false,
+        None => table.estimated_rows <= u64::from(job.definition.chunk_items()),
+    };
+    if !is_small || request.after.is_some() || job.definition.wants_snapshot() {
         return None;
     }
+    // Of many submits at once the workers plan most, so that a submit does not wait for the reads of others.
+    let _permit = match listed {
+        Some(_) if source.items => None,
+        _ => Some(engine.shared.submit_plans.try_acquire().ok()?),
+    };
     let snapshot = JobSnapshot {
         id: job.id,
         definition: job.definition.clone(),
@@ -75,7 +95,9 @@ pub(crate) async fn plan_items(engine: &Engine, job: &NewJob) -> Option<Complete
     };
     // If this fails, the planner fails too, and says why.
     let context = engine.resolve_read_only(snapshot).await.ok()?;
-    let Cut { to: state, segments, chunks, planned, .. } = plan_page(&context).await.ok()?;
+    // A condition of the job type may be slow.
+    let planned = tokio::time::timeout(MAX_TIME_AT_SUBMIT, plan_page(&context)).await;
+    let Cut { to: state, segments, chunks, planned, .. } = planned.ok()?.ok()?;
     let is_complete = planned || segments.is_empty();
     (is_complete && !chunks.is_empty()).then_some(CompletePlan { state, segments, chunks })
 }

@@ -15,7 +15,7 @@ pub(crate) mod token_vault;
 use crate::EngineError;
 use crate::Result;
 use crate::engine::{Engine, unreachable};
-use crate::plan::page::plan_items;
+use crate::plan::page::plan_small_job;
 use crate::step::StepError;
 use crate::submit::token_vault::TokenVault;
 use windlass_connectors::{ConnectorError, Scope};
@@ -77,7 +77,7 @@ impl Engine {
         let rules = rules.filter(|rule| rule.after.contains(&definition.name)).cloned().collect();
         let (job_type, submitted_by) = (definition.name.clone(), identity.name.clone());
         let mut job = NewJob { id, definition, request, identity, root: id, rules, plan: None };
-        job.plan = plan_items(self, &job).await;
+        job.plan = plan_small_job(self, &job, &checked.table).await;
         let submitted = self.shared.store.submit(job).await?;
         match submitted {
             Submitted::New(job) => tracing::info!(%job, job_type, submitted_by, "job submitted"),

@@ -53,7 +53,7 @@ waiting AS NOT MATERIALIZED (
 peers AS MATERIALIZED (
     SELECT *, count(*) OVER () AS peers
     FROM (
-        SELECT *, max(priority) OVER () AS highest
+        SELECT *, max(priority) OVER () AS highest, count(*) OVER () AS found
         FROM (
             SELECT *
             FROM waiting w
@@ -185,6 +185,15 @@ begun AS (
             FOR NO KEY UPDATE SKIP LOCKED
         )
 )
-SELECT job_id, number, epoch, nonce, key_set, items, attempts, lost, error
+SELECT
+    job_id, number, epoch, nonce, key_set, items, attempts, lost, error,
+    -- Whether the fair shares may have left chunks over: of other priorities, of jobs that were not read, or of a job that
+    -- got its whole share.
+    (
+        SELECT coalesce(bool_or(s.found > s.peers OR s.found = 64 OR s.share <= (
+            SELECT count(*) FROM picked WHERE job_id = s.id
+        )), false)
+        FROM shares s
+    ) AS may_have_more
 FROM leased
 ORDER BY priority DESC, created_at, job_id, number

@@ -31,8 +31,8 @@ impl ChunkStore for PostgresStore {
         let above = by.above_priority.map(i64::from);
         let except = by.except.as_slice();
         let mut leased = Vec::new();
-        // Fair shares leave slots free if a job has fewer waiting chunks than its share. If they lease nothing,
-        // there is nothing, or other processes are leasing the last chunks right now.
+        // Fair shares leave slots free if a job has fewer waiting chunks than its share, which others may have. If they
+        // lease nothing, there is nothing, or other processes are leasing the last chunks right now.
         for fair in [true, false] {
             let wanted = limit - leased.len() as u32;
             if wanted == 0 {
@@ -55,10 +55,11 @@ impl ChunkStore for PostgresStore {
             let rows = self.lease(sql!("lease_chunks"), params).await?;
             let more: Vec<_> = rows.iter().map(rows::leased_chunk).collect::<Result<_>>()?;
             self.lease_hint.learn(&more, above.is_none());
-            if more.is_empty() {
+            leased.extend(more);
+            let Some(row) = rows.first() else { break };
+            if !row.flag("may_have_more")? {
                 break;
             }
-            leased.extend(more);
         }
         Ok(leased)
     }

@@ -1,5 +1,7 @@
 //! Submits and reads jobs.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use windlass_core::{Job, JobId, JobStatus};
 use windlass_drivers::{Param, Row};
@@ -15,9 +17,9 @@ use crate::{
 #[async_trait]
 impl JobStore for PostgresStore {
     async fn submit(&self, job: NewJob) -> Result<Submitted> {
-        let columns = JobColumns::of(&job, false)?;
+        let columns = Arc::new(JobColumns::of(&job, false)?);
         // Most jobs have no parents and no earlier request with their key: one statement inserts them.
-        if job.request.after.is_none() && self.insert(&columns).await? {
+        if job.request.after.is_none() && self.insert(columns.clone()).await? {
             return Ok(Submitted::New(job.id));
         }
         let run = || async {
@@ -29,7 +31,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn job(&self, id: JobId) -> Result<Option<Job>> {
-        self.read_by_key(sql!("show_job", "job_sums"), params![id], rows::job).await
+        self.read_job(id).await
     }
 
     async fn status(&self, id: JobId) -> Result<Option<JobStatus>> {
@@ -65,7 +67,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.read_by_key(sql!(shared "snapshot"), params![id], rows::snapshot).await
+        self.read_snapshot(id).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {
@@ -91,18 +93,6 @@ async fn submit(tx: &Transaction, job: &NewJob, columns: &JobColumns) -> Result<
     submitted.ok_or_else(|| StoreError::Unreadable(format!("job {}", job.id)))
 }
 
-impl PostgresStore {
-    /// Inserts a job without parents in its own transaction, unless its id or idempotency key exists.
-    async fn insert(&self, job: &JobColumns) -> Result<bool> {
-        let inserted = self.by_key(sql!("insert_job"), &params_of(job, 0)).await;
-        // Also after an error: the connection may be lost although the server has committed.
-        if inserted.as_ref().map_or(true, |rows| !rows.is_empty()) {
-            self.signaller.signal(topics(job)).await;
-        }
-        Ok(!inserted?.is_empty())
-    }
-}
-
 /// Inserts a job with its plan, which is still to be made or complete, unless its id or idempotency key exists.
 pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Result<bool> {
     let inserted = tx.query_opt(sql!("insert_job"), &params_of(job, waits)).await?.is_some();
@@ -113,12 +103,12 @@ pub(super) async fn insert(tx: &Transaction, job: &JobColumns, waits: i64) -> Re
 }
 
 /// Who is told of a new job: the planners, or the workers if its chunks are planned.
-fn topics(job: &JobColumns) -> Topics {
+pub(super) fn topics(job: &JobColumns) -> Topics {
     if job.plan.open_segments > 0 { Topics::SEGMENTS } else { Topics::CHUNKS }
 }
 
 /// The parameters of `insert_job.sql`.
-fn params_of(job: &JobColumns, waits: i64) -> [Param<'_>; 32] {
+pub(super) fn params_of(job: &JobColumns, waits: i64) -> [Param<'_>; 32] {
     let PlanColumns { segments: (states, ranges), chunks: (key_sets, items), .. } = &job.plan;
     [
         job.id.into(),

@@ -11,6 +11,7 @@ mod controls;
 mod dead_letters;
 mod dependencies;
 mod dialect;
+mod groups;
 mod history;
 mod jobs;
 mod lease_hint;
@@ -33,6 +34,7 @@ use windlass_drivers::{Param, Postgres, Row};
 
 use self::changes::ChangeListener;
 use self::dialect::Commit;
+use self::groups::Groups;
 use self::lease_hint::LeaseHint;
 use self::transaction::{Signaller, Transaction};
 use crate::subscription::ChangeCounter;
@@ -41,13 +43,15 @@ use crate::{Result, Topics};
 /// A store in PostgreSQL, shared by any number of processes.
 ///
 /// Every transaction runs inside [`PostgresStore::repeat`]. So its function changes only the database: what the
-/// process remembers or announces follows the commit.
+/// process remembers or announces follows the commit. A clone shares everything.
+#[derive(Clone)]
 pub(crate) struct PostgresStore {
     database: Postgres,
     dialect: Dialect,
     listener: Arc<ChangeListener>,
     signaller: Arc<Signaller>,
-    lease_hint: LeaseHint,
+    lease_hint: Arc<LeaseHint>,
+    groups: Groups,
 }
 
 impl PostgresStore {
@@ -61,7 +65,8 @@ impl PostgresStore {
             dialect,
             listener: Arc::new(listener),
             signaller,
-            lease_hint: LeaseHint::default(),
+            lease_hint: Arc::default(),
+            groups: Groups::default(),
         }
     }
 
@@ -164,8 +169,18 @@ impl PostgresStore {
 
     /// Runs a statement that runs often and finds its rows by primary keys, in one round trip.
     async fn by_key(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        let isolation = dialect::isolation(self.dialect);
-        self.prepared(&format!("{isolation}; SET LOCAL enable_seqscan = off"), sql, params).await
+        self.prepared(&self.by_key_settings(), sql, params).await
+    }
+
+    /// [`PostgresStore::by_key`] with each of these parameters, in one transaction. Returns the rows of each.
+    async fn for_each_by_key(&self, sql: &str, params: &[&[Param<'_>]]) -> Result<Vec<Vec<Row>>> {
+        let (settings, sql) = (self.by_key_settings(), self.spell(sql));
+        let run = || async { Ok(self.database.for_each_prepared(&settings, &sql, params).await?) };
+        self.repeat(run).await
+    }
+
+    fn by_key_settings(&self) -> String {
+        format!("{}; SET LOCAL enable_seqscan = off", dialect::isolation(self.dialect))
     }
 
     async fn prepared(&self, settings: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {

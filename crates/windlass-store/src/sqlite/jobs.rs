@@ -66,7 +66,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn snapshot(&self, id: JobId) -> Result<Option<JobSnapshot>> {
-        self.query_opt(sql!(shared "snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
+        self.query_opt(sql!("snapshot"), [id.to_string()], |row| rows::snapshot(row)).await
     }
 
     async fn redrive_chain(&self, root: JobId) -> Result<Vec<(JobId, JobStatus)>> {

@@ -97,6 +97,53 @@ async fn concurrent_submits_of_a_key_give_one_job(fixture: StoreFixture) {
     }
 }
 
+/// PostgreSQL cannot store a zero byte in a text.
+const REFUSED: &str = "zero \0 byte";
+
+async fn concurrent_submits_succeed_or_fail_each_by_itself(fixture: StoreFixture) {
+    let (first, refused) =
+        (job_with(json!({}), keyed("first")), job_with(json!({}), keyed(REFUSED)));
+    fixture.store.submit(first.clone()).await.unwrap();
+    let mut jobs: Vec<_> = (0..40).map(|_| new_job()).collect();
+    jobs.extend([first.clone(), refused.clone(), first.clone()]);
+    jobs.extend((0..40).map(|number| job_with(json!({}), keyed(&format!("key {number}")))));
+    jobs.push(job_with(json!({}), Request { priority: Some(9), ..keyed("first") }));
+    let submits = jobs.iter().map(|job| fixture.store.submit(job.clone()));
+    let mut results = join_all(submits).await;
+    let other = results.pop().unwrap();
+    assert!(matches!(&other, Err(StoreError::Problem(_))), "{other:?}");
+    for (job, result) in jobs.iter().zip(&results) {
+        let is_kept = fixture.store.job(job.id).await.unwrap().is_some();
+        match result {
+            Ok(submitted) => assert_eq!((*submitted, is_kept), (Submitted::New(job.id), true)),
+            Err(_) => assert_eq!((job.id, is_kept), (refused.id, false)),
+        }
+    }
+}
+
+/// The three transactions of ninety inserts, at most thirty each.
+#[tokio::test]
+async fn postgres_inserts_jobs_of_concurrent_submits_in_one_transaction() {
+    let fixture = StoreFixture::postgres().await;
+    join_all((0..90).map(|_| fixture.store.submit(new_job()))).await;
+    let transactions = "SELECT count(DISTINCT xmin::text) FROM windlass_jobs";
+    assert_eq!(fixture.number(transactions).await, 3);
+}
+
+async fn concurrent_reads_return_each_caller_its_job(fixture: StoreFixture) {
+    let mut ids = vec![new_job().id];
+    for _ in 0..40 {
+        ids.push(fixture.submit().await);
+    }
+    let read = join_all(ids.iter().map(|id| fixture.store.job(*id))).await;
+    let read: Vec<_> = read.into_iter().map(|job| job.unwrap().map(|job| job.id)).collect();
+    let expected: Vec<_> = ids.iter().map(|id| (*id != ids[0]).then_some(*id)).collect();
+    assert_eq!(read, expected);
+    let read = join_all(ids.iter().map(|id| fixture.store.snapshot(*id))).await;
+    let read: Vec<_> = read.into_iter().map(|job| job.unwrap().map(|job| job.id)).collect();
+    assert_eq!(read, expected);
+}
+
 async fn jobs_are_listed_newest_first_in_pages(fixture: StoreFixture) {
     let mut ids = Vec::new();
     for _ in 0..5 {
@@ -142,6 +189,8 @@ both!(
     an_idempotency_key_names_one_job,
     an_idempotency_key_is_per_type_and_submitter,
     concurrent_submits_of_a_key_give_one_job,
+    concurrent_submits_succeed_or_fail_each_by_itself,
+    concurrent_reads_return_each_caller_its_job,
     jobs_are_listed_newest_first_in_pages,
     reading_an_unknown_job_returns_none,
 );

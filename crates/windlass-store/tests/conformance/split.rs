@@ -1,7 +1,7 @@
 //! Chunks that end at their cursor, and whose remaining records become new chunks.
 
 use windlass_core::{ChunkStatus, Counts, Cursor, JobStatus, KeySet};
-use windlass_store::{NewChunk, Progress, Split};
+use windlass_store::{HandBack, NewChunk, Progress, Split};
 
 use crate::fixture::{StoreFixture, assert_lost, done, key};
 
@@ -47,11 +47,18 @@ async fn the_rest_of_a_chunk_becomes_new_chunks(fixture: StoreFixture) {
 
 async fn a_lost_lease_splits_nothing(fixture: StoreFixture) {
     let job = fixture.planned(1).await;
-    let leased = fixture.lease(job, 1).await;
-    fixture.complete(&leased[0]).await.unwrap();
-    let mut late = leased[0].lease;
-    late.nonce += 1;
     let (progress, split) = split();
+    let lost = fixture.lease(job, 1).await.remove(0);
+    fixture.store.release(lost.lease, &done(0), HandBack::default()).await.unwrap();
+    // Another lease works on the chunk.
+    let held = fixture.lease(job, 1).await.remove(0);
+    assert_lost(fixture.store.split(lost.lease, &progress, &split).await);
+    fixture.check(job).await;
+    assert_eq!(fixture.chunks(job).await.len(), 1);
+    assert_eq!(fixture.chunk(job, 0).await.status, ChunkStatus::Processing);
+    fixture.complete(&held).await.unwrap();
+    let mut late = held.lease;
+    late.nonce += 1;
     assert_lost(fixture.store.split(late, &progress, &split).await);
     late.epoch += 1;
     assert_lost(fixture.store.split(late, &progress, &split).await);

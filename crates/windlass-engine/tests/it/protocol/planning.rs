@@ -1,4 +1,5 @@
-//! Planning of a request with many filter values: in few queries, and without delaying other jobs.
+//! Planning of small jobs by their submit, and of requests with many filter values: in few queries, and without delaying
+//! other jobs.
 
 use crate::protocol::common::*;
 use serde_json::json;
@@ -69,6 +70,44 @@ pub(crate) async fn values_of_all_sizes_are_planned_and_worked(fixture: EngineFi
     assert_eq!(fixture.int("SELECT sum(amount) FROM visits").await, 430);
 }
 
+/// The number of chunks right after the submit.
+async fn chunks_at_submit(engine: &Engine, request: Request) -> (JobId, i64) {
+    let id = engine.submit(request, Engine::local_identity()).await.unwrap().id();
+    (id, engine.job(id).await.unwrap().chunks.total)
+}
+
+pub(crate) async fn a_small_table_is_planned_by_its_submit(fixture: EngineFixture) {
+    fixture.visits(30).await;
+    let engine = fixture.engine(&job(STEP, "")).await;
+    let (all, chunks) = chunks_at_submit(&engine, Request::new("JOB")).await;
+    assert_eq!(chunks, 1);
+    let ids = asked(json!({"jobType": "JOB", "ids": [3, 4]}));
+    let (two, chunks) = chunks_at_submit(&engine, ids).await;
+    assert_eq!(chunks, 1);
+    let after = Request { after: Some(vec![all]), ..Request::new("JOB") };
+    let (waiting, chunks) = chunks_at_submit(&engine, after).await;
+    assert_eq!(chunks, 0, "a job that waits for others is planned later");
+    let years = asked(json!({"jobType": "JOB", "filter": {"years": [2024]}}));
+    assert_eq!(chunks_at_submit(&engine, years).await.1, 0, "a filter is planned by a worker");
+    for id in [all, two, waiting] {
+        proven(&engine, &work(&engine, id).await).await;
+    }
+    let small_chunks = fixture.engine(&job(STEP, "chunk.items = 2")).await;
+    let (large, chunks) = chunks_at_submit(&small_chunks, Request::new("JOB")).await;
+    assert_eq!(chunks, 0, "a table of many chunks is planned by a worker");
+    proven(&small_chunks, &work(&small_chunks, large).await).await;
+}
+
+/// The condition would take a minute.
+#[tokio::test]
+async fn a_submit_does_not_wait_for_a_slow_condition() {
+    let fixture = EngineFixture::postgres().await;
+    fixture.visits(60).await;
+    let slow = "source.where = \"pg_sleep(1) IS NOT NULL\"";
+    let engine = fixture.engine(&job(STEP, slow)).await;
+    assert_eq!(chunks_at_submit(&engine, Request::new("JOB")).await.1, 0);
+}
+
 async fn is_planned(engine: &Engine, job: JobId) -> bool {
     let segments = engine.store().segments(job).await.unwrap();
     segments.iter().all(|row| row.status == ChunkStatus::Completed)
@@ -94,4 +133,8 @@ async fn a_job_is_planned_before_an_earlier_one_with_many_values_ends() {
     loader.stop().await;
 }
 
-on_each!(many_values_are_planned_in_few_queries, values_of_all_sizes_are_planned_and_worked);
+on_each!(
+    a_small_table_is_planned_by_its_submit,
+    many_values_are_planned_in_few_queries,
+    values_of_all_sizes_are_planned_and_worked,
+);
