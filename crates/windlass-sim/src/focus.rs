@@ -115,7 +115,8 @@ impl Focus {
                 commit_items: 1,
                 chunk_items: 10,
                 requests: 6,
-                operators: Some(seconds(0.3, 1.0)),
+                // Every redrive is a job that the audit reads at the end.
+                operators: Some(seconds(2.0, 4.0)),
                 rates: Rates { late_commit: 0.3, full_disk: 0.5, ..calm.rates },
                 ..calm
             },

@@ -11,6 +11,13 @@ use std::process::Command;
 const PACKAGE: &str = "windlass-sim-mutants";
 /// What a build needs.
 const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "bench", "examples", "xtask"];
+/// The version of all packages, and that of the copies. Cargo names what it builds after a package's version and its
+/// place in the workspace, and both are built in one target folder: with the same version, the changed program could be
+/// linked with the unchanged engine.
+const VERSION: (&str, &str) = (
+    concat!("version = \"", env!("CARGO_PKG_VERSION"), "\""),
+    concat!("version = \"", env!("CARGO_PKG_VERSION"), "+mutants\""),
+);
 /// What the changed code asks.
 const IS_REMOVED: &str = "
 /// Whether an argument of the program removes a clause of the protocol.
@@ -78,6 +85,9 @@ fn copy_changed(root: &Path, copy: &Path, path: &Path) -> anyhow::Result<()> {
 
 /// The text of a file with the changes of all mutants.
 fn changed(path: &Path, text: &str) -> String {
+    if path == Path::new("Cargo.toml") {
+        return text.replacen(VERSION.0, VERSION.1, 1);
+    }
     let Ok(file) = path.strip_prefix("crates") else { return text.to_owned() };
     let patches = MUTANTS.iter().flat_map(|mutant| mutant.patches);
     let mut text = patches
@@ -90,4 +100,24 @@ fn changed(path: &Path, text: &str) -> String {
         text = text.replace("name = \"windlass-sim\"", &format!("name = \"{PACKAGE}\""));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise cargo may take what it built of the one for the other.
+    #[test]
+    fn the_copies_of_all_packages_have_another_version() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let changed = changed(Path::new("Cargo.toml"), &workspace);
+        let package = changed.split("[workspace.package]").nth(1).unwrap();
+        assert!(package.split("\n[").next().unwrap().contains(VERSION.1), "{package}");
+        for package in fs::read_dir(root.join("crates")).unwrap() {
+            let manifest = package.unwrap().path().join("Cargo.toml");
+            let Ok(text) = fs::read_to_string(&manifest) else { continue };
+            assert!(text.contains("version.workspace = true"), "{}", manifest.display());
+        }
+    }
 }
