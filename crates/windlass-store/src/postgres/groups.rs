@@ -20,8 +20,10 @@ pub(super) struct Groups {
     snapshots: CallGroups<JobId, Result<Option<JobSnapshot>>>,
 }
 
-/// Groups of each kind that run at the same time. Each uses a connection.
-const MAX_TASKS: usize = 2;
+/// Groups of inserts that run at the same time. Each uses a connection.
+const MAX_INSERT_TASKS: usize = 2;
+/// Groups of each kind of reads. More, since a read of a job with a million chunks takes a while.
+const MAX_READ_TASKS: usize = 4;
 /// Calls per group. More would hardly be cheaper, and each call waits for its whole group.
 const MAX_CALLS: usize = 30;
 /// Fewer, since a request may have megabytes of items.
@@ -30,9 +32,9 @@ const MAX_SNAPSHOTS: usize = 8;
 impl Default for Groups {
     fn default() -> Groups {
         Groups {
-            inserts: CallGroups::new(MAX_TASKS, MAX_CALLS),
-            jobs: CallGroups::new(MAX_TASKS, MAX_CALLS),
-            snapshots: CallGroups::new(MAX_TASKS, MAX_SNAPSHOTS),
+            inserts: CallGroups::new(MAX_INSERT_TASKS, MAX_CALLS),
+            jobs: CallGroups::new(MAX_READ_TASKS, MAX_CALLS),
+            snapshots: CallGroups::new(MAX_READ_TASKS, MAX_SNAPSHOTS),
         }
     }
 }
@@ -49,22 +51,17 @@ impl PostgresStore {
         // Other processes may insert jobs with the same keys. Locks in one order do not deadlock.
         group.sort_by(|one, other| lock_order(&one.call).cmp(&lock_order(&other.call)));
         let jobs: Vec<_> = group.iter().map(|waiting| waiting.call.as_ref()).collect();
-        match self.insert_all(&jobs).await {
+        match self.insert_all(&jobs, "; SET LOCAL lock_timeout = '1s'").await {
             Ok(inserted) => {
                 for (waiting, inserted) in group.into_iter().zip(inserted) {
                     waiting.answer(Ok(inserted));
                 }
             }
-            Err(error) if jobs.len() > 1 => {
-                // A job must not make the submits of others fail.
+            Err(error) => {
+                // A job that is refused, or whose key another transaction is inserting, must not delay the others.
                 tracing::debug!(%error, "failed to insert jobs together; inserting each alone");
                 for waiting in group {
                     tokio::spawn(self.clone().insert_alone(waiting));
-                }
-            }
-            Err(error) => {
-                for waiting in group {
-                    waiting.answer(Err(error.clone()));
                 }
             }
         }
@@ -73,15 +70,15 @@ impl PostgresStore {
     /// Inserts a job of a group that failed. If the server has committed the group all the same, the job is not new, and
     /// the caller finds it by its id.
     async fn insert_alone(self, waiting: WaitingCall<Arc<JobColumns>, Result<bool>>) {
-        let inserted = self.insert_all(&[&waiting.call]).await;
+        let inserted = self.insert_all(&[&waiting.call], "").await;
         waiting.answer(inserted.map(|inserted| inserted == [true]));
     }
 
-    /// Inserts jobs in one transaction. Returns which of them were new.
-    async fn insert_all(&self, jobs: &[&JobColumns]) -> Result<Vec<bool>> {
+    /// Inserts jobs in one transaction with these additional settings. Returns which of them were new.
+    async fn insert_all(&self, jobs: &[&JobColumns], settings: &str) -> Result<Vec<bool>> {
         let params: Vec<_> = jobs.iter().map(|job| params_of(job, 0)).collect();
         let params: Vec<_> = params.iter().map(<[_; _]>::as_slice).collect();
-        let inserted = self.for_each_by_key(sql!("insert_job"), &params).await;
+        let inserted = self.for_each_by_key(settings, sql!("insert_job"), &params).await;
         let inserted = inserted.map(|rows| rows.iter().map(|rows| !rows.is_empty()).collect());
         // Also after an error: the connection may be lost although the server has committed.
         let may_be_new = |number| inserted.as_ref().map_or(true, |new: &Vec<bool>| new[number]);

@@ -172,9 +172,15 @@ impl PostgresStore {
         self.prepared(&self.by_key_settings(), sql, params).await
     }
 
-    /// [`PostgresStore::by_key`] with each of these parameters, in one transaction. Returns the rows of each.
-    async fn for_each_by_key(&self, sql: &str, params: &[&[Param<'_>]]) -> Result<Vec<Vec<Row>>> {
-        let (settings, sql) = (self.by_key_settings(), self.spell(sql));
+    /// [`PostgresStore::by_key`] with each of these parameters, in one transaction with these additional settings.
+    /// Returns the rows of each.
+    async fn for_each_by_key(
+        &self,
+        settings: &str,
+        sql: &str,
+        params: &[&[Param<'_>]],
+    ) -> Result<Vec<Vec<Row>>> {
+        let (settings, sql) = (self.by_key_settings() + settings, self.spell(sql));
         let run = || async { Ok(self.database.for_each_prepared(&settings, &sql, params).await?) };
         self.repeat(run).await
     }

@@ -107,6 +107,14 @@ impl StoreFixture {
         connect_with(&self.settings).await.unwrap()
     }
 
+    /// The database of a store in PostgreSQL.
+    pub(crate) fn database(&self) -> &Database {
+        match &self.place {
+            Place::Sqlite(_) => panic!("a store in SQLite has no server"),
+            Place::Postgres(database) => database,
+        }
+    }
+
     /// Reads a number that the trait does not provide.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         match &self.place {

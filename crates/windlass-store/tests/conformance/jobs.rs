@@ -8,7 +8,7 @@ use windlass_core::problem::Code;
 use windlass_core::{JobId, JobStatus, PaginationState, Request};
 use windlass_store::{JobFilter, StoreError, Submitted};
 
-use crate::fixture::{StoreFixture, by, job_with, new_job};
+use crate::fixture::{LIMIT, StoreFixture, by, job_with, new_job};
 
 async fn a_job_is_queued_with_its_plan(fixture: StoreFixture) {
     let id = fixture.submit().await;
@@ -128,6 +128,28 @@ async fn postgres_inserts_jobs_of_concurrent_submits_in_one_transaction() {
     join_all((0..90).map(|_| fixture.store.submit(new_job()))).await;
     let transactions = "SELECT count(DISTINCT xmin::text) FROM windlass_jobs";
     assert_eq!(fixture.number(transactions).await, 3);
+}
+
+/// A transaction that does not end yet has changed the key of one submit.
+#[tokio::test]
+async fn postgres_submits_do_not_wait_for_the_key_of_another_one() {
+    let fixture = StoreFixture::postgres().await;
+    let first = job_with(json!({}), keyed("locked"));
+    fixture.store.submit(first.clone()).await.unwrap();
+    let mut client = fixture.database().client().await;
+    let transaction = client.transaction().await.unwrap();
+    transaction.batch_execute("UPDATE windlass_jobs SET idempotency_key = NULL").await.unwrap();
+    let others = (0..20).map(|_| fixture.store.submit(new_job()));
+    let waiting = fixture.store.submit(job_with(json!({}), keyed("locked")));
+    let unlock = async {
+        for submitted in join_all(others).await {
+            assert!(matches!(submitted, Ok(Submitted::New(_))), "{submitted:?}");
+        }
+        transaction.rollback().await.unwrap();
+    };
+    let ended = tokio::time::timeout(LIMIT, async { tokio::join!(waiting, unlock) }).await;
+    let (waited, ()) = ended.expect("the other submits wait for the key");
+    assert_eq!(waited.unwrap(), Submitted::Existing(first.id));
 }
 
 async fn concurrent_reads_return_each_caller_its_job(fixture: StoreFixture) {
