@@ -28,8 +28,8 @@ async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter()
     fixture.held_up(1).await;
     let holder = with_priority(report_of("TIMESHEET_REPORT", "holder", &[2]), 7);
     let holder = desk.submit(chief, &holder).await;
-    let loaded = |job: &Json| job["chunks"]["total"] == 1 && job["phase"] == "working";
-    desk.until(chief, &holder, "is loaded", loaded).await;
+    let planned = |job: &Json| job["chunks"]["total"] == 1;
+    desk.until(chief, &holder, "is planned", planned).await;
     fixture.open("timesheets", 1);
     let by_dependency = fixture.next_of(&desk, "MONTHLY_SUMMARY", 0).await;
     desk.until(chief, &holder, "is being worked", |job| job["chunks"]["processing"] == 1).await;
@@ -47,7 +47,7 @@ async fn the_next_job_is_the_oldest_of_the_highest_priority_from_any_submitter()
     let expected = [high, high_too, by_dependency, middle, by_clock, late, low, low_too];
     // The worker may have leased some of them ahead of its slot.
     for id in &expected {
-        let job = desk.until(&fixture.operator, id, "is loaded", loaded).await;
+        let job = desk.until(&fixture.operator, id, "is planned", planned).await;
         assert_eq!((&job["items"]["processed"], &job["finishedAt"]), (&json!(0), &Json::Null));
     }
 
