@@ -122,7 +122,7 @@ const STATEMENT_CACHE_SIZE: usize = 64;
 /// would wait for each other.
 const INIT_STATEMENTS: [&str; 2] = [
     "SET SESSION time_zone = '+00:00', autocommit = 1, max_sort_length = 32768, \
-     sort_buffer_size = GREATEST(@@sort_buffer_size, 1048576), sql_mode = \
+     sort_buffer_size = CAST(GREATEST(@@sort_buffer_size, 1048576) AS UNSIGNED), sql_mode = \
      CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE') \
      /*!80000 , information_schema_stats_expiry = 0 */",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
