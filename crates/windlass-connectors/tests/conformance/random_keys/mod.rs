@@ -16,6 +16,7 @@ use windlass_connectors::{CutLimits, CutRange, Effect, FilterValues, ReadLimits,
 use windlass_core::{
     Cursor, FilterValue, Identity, JobType, Key, KeyRange, KeySet, Keys, Request, Table, Value,
 };
+use windlass_testkit::MariaServer;
 
 /// Tables per database.
 const TABLES: u32 = 24;
@@ -35,6 +36,9 @@ fn on_sqlite() {
 
 #[test]
 fn on_mariadb() {
+    if MariaServer::shared().is_mysql() {
+        return; // MySQL lacks some of these types and collations.
+    }
     check_tables(Db::mariadb(), "", mariadb::columns());
 }
 
