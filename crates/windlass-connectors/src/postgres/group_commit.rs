@@ -4,6 +4,7 @@
 use super::{LEDGER_SETTINGS, commit_setting, row};
 use crate::{ConnectorError, Ledger, Result};
 use std::collections::HashMap;
+use std::slice::from_ref;
 use windlass_core::{Counts, Durability};
 use windlass_drivers::{CallGroups, Error, ErrorClass, Param, Postgres, WaitingCall};
 
@@ -63,7 +64,7 @@ async fn apply_group(db: Postgres, mut group: Vec<WaitingCall<Advance, Answer>>)
 }
 
 async fn apply_alone(db: Postgres, waiting: WaitingCall<Advance, Answer>) {
-    if let Some(answer) = apply(&db, &[waiting.call.clone()], SINGLE_LOCK_TIMEOUT).await.pop() {
+    if let Some(answer) = apply(&db, from_ref(&waiting.call), SINGLE_LOCK_TIMEOUT).await.pop() {
         waiting.answer(answer);
     }
 }
