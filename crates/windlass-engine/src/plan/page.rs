@@ -61,10 +61,10 @@ pub(super) fn chunks_page(segment: &LeasedSegment, chunks: Vec<NewChunk>) -> Pag
     }
 }
 
-/// The complete plan of a new job that is small: its request has the items or the ids of at most one chunk, or its table has
-/// no more rows by the database's statistics. Its submit stores the plan, which saves the lease of a planner, its reads and its commit. `None` if a
-/// worker has to plan the job. A job that waits for others is planned later: it may end without being worked, and must then
-/// have no chunks. A job that is read under a snapshot is planned by the process that holds it.
+/// The complete plan of a new job that is small: its request has the items or the ids of at most one chunk, or its table
+/// has no more rows by the database's statistics. Its submit stores the plan, which saves the lease of a planner, its reads
+/// and its commit. `None` if a worker has to plan the job. A job that waits for others is planned later: it may end without
+/// being worked, and must then have no chunks. A job that is read under a snapshot is planned by the process that holds it.
 pub(crate) async fn plan_small_job(
     engine: &Engine,
     job: &NewJob,

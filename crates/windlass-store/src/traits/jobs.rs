@@ -8,7 +8,7 @@ use crate::{JobFilter, JobSnapshot, NewJob, Owner, Result, Submitted};
 /// Submits and reads jobs.
 #[async_trait]
 pub trait JobStore: Send + Sync {
-    /// Queues a job: inserts its row and the `PLAN` segment that splits the source into segments.
+    /// Queues a job: inserts its row, and its complete plan or the `PLAN` segment that splits the source into segments.
     async fn submit(&self, job: NewJob) -> Result<Submitted>;
     /// Reads a job with its counters.
     async fn job(&self, id: JobId) -> Result<Option<Job>>;
