@@ -38,7 +38,7 @@ impl Engine {
             return Ok(InlineSource::table(source, 0));
         }
         let tables = &self.shared.schema_cache.tables;
-        let name = format!("{:?}", (&source.connection, &source.table, &source.query));
+        let name = schema_name(source);
         if let Some((at, table)) = tables.lock().get(&name)
             && at.elapsed() < SCHEMA_CACHE_TTL
         {
@@ -49,6 +49,12 @@ impl Engine {
         tables.retain(|_, (at, _)| at.elapsed() < SCHEMA_CACHE_TTL);
         tables.insert(name, (Instant::now(), table.clone()));
         Ok(table)
+    }
+
+    /// Makes the next [`Engine::describe`] ask the database. Called when somebody is likely to have just
+    /// changed the table: a job type did not match it, or dead letters are redriven after a repair.
+    pub(crate) fn forget_schema(&self, source: &Source) {
+        self.shared.schema_cache.tables.lock().remove(&schema_name(source));
     }
 
     /// Rejects a source query if, among its first rows, a row has no key, or two rows have the same
@@ -112,4 +118,8 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn schema_name(source: &Source) -> String {
+    format!("{:?}", (&source.connection, &source.table, &source.query))
 }

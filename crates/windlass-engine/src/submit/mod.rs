@@ -121,6 +121,9 @@ impl Engine {
         let table = table.map_err(|error| vec![describe_problem(job_type, error)])?;
         let mut definition = job_type.clone();
         problems.extend(windlass_connectors::validate(&mut definition, &table));
+        if !problems.is_empty() {
+            self.forget_schema(&job_type.source);
+        }
         if !job_type.step.kind.makes_parts()
             && let Err(error) = self.check_ledger(&job_type.source.connection).await
         {

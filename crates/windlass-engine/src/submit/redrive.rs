@@ -90,6 +90,7 @@ impl Engine {
         }
         for root in roots {
             let job_type = self.config().job_type(&root.job_type)?;
+            self.forget_schema(&job_type.source);
             let checked = self.check_job_type(job_type).await.map_err(|problems| {
                 let first = problems.into_iter().next();
                 first.unwrap_or_else(|| Problem::new(Code::Source, "is not usable"))

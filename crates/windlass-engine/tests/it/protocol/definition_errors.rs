@@ -2,6 +2,7 @@
 
 use crate::protocol::common::*;
 use windlass_core::{Change, JobStatus};
+use windlass_engine::Engine;
 
 pub(crate) async fn an_invalid_statement_fails_the_job_and_a_retry_after_a_fix_completes_it(
     fixture: EngineFixture,
@@ -22,6 +23,19 @@ pub(crate) async fn an_invalid_statement_fails_the_job_and_a_retry_after_a_fix_c
     engine.retry(failed.id).await.unwrap();
     let done = work(&engine, failed.id).await;
     proven(&engine, &done).await;
+    fixture.each_once(50).await;
+}
+
+pub(crate) async fn a_job_is_accepted_as_soon_as_its_table_is_repaired(fixture: EngineFixture) {
+    fixture.visits(50).await;
+    let engine = fixture.engine(&job(ADD, "source.filters = { remarks = \"remark\" }")).await;
+    let refused = engine.submit(request(), Engine::local_identity()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("remark"), "{refused}");
+    // At once, so the refused submit has just read the schema.
+    fixture.app.run("ALTER TABLE visits ADD remark bigint").await;
+    fixture.app.run("CREATE INDEX visits_remark ON visits (remark)").await;
+    complete(&engine).await;
     fixture.each_once(50).await;
 }
 
@@ -79,6 +93,7 @@ pub(crate) async fn an_insert_into_a_missing_table_fails_the_job(fixture: Engine
 
 on_each!(
     an_invalid_statement_fails_the_job_and_a_retry_after_a_fix_completes_it,
+    a_job_is_accepted_as_soon_as_its_table_is_repaired,
     a_table_dropped_before_planning_fails_the_job,
     a_table_dropped_before_the_work_fails_the_job,
     a_table_dropped_between_two_commits_of_a_handler_fails_the_job,
