@@ -41,10 +41,14 @@ waiting AS NOT MATERIALIZED (
             AND ($3::uuid IS NULL OR w.id = $3)
             AND ($6::bigint IS NULL OR w.priority > $6)
             AND NOT (w.job_type = ANY ($9) OR w.id::text = ANY ($9))
-            AND NOT ARRAY['*', w.job_type] && ARRAY(
-                SELECT subject
+            AND NOT w.job_type = ANY (
+                ARRAY(SELECT subject FROM windlass_controls WHERE stopped OR suspended_until > statement_timestamp())
+            )
+            -- Without a column of the jobs, so that no job is read while everything is stopped.
+            AND NOT EXISTS (
+                SELECT
                 FROM windlass_controls
-                WHERE stopped OR suspended_until > statement_timestamp()
+                WHERE subject = '*' AND (stopped OR suspended_until > statement_timestamp())
             )
     ) open
     WHERE coalesce(least(of_type, of_job), 1) > 0

@@ -17,11 +17,9 @@ WITH picked AS MATERIALIZED (
             AND connection = ANY ($1)
             AND (handler IS NULL OR handler = ANY ($2))
             AND ($3::uuid IS NULL OR id = $3)
-            AND NOT EXISTS (
-                SELECT
-                FROM windlass_controls h
-                WHERE h.subject IN ('*', windlass_jobs.job_type) AND h.stopped
-            )
+            AND NOT job_type = ANY (ARRAY(SELECT subject FROM windlass_controls WHERE stopped))
+            -- Without a column of the jobs, so that no job is read while everything is stopped.
+            AND NOT EXISTS (SELECT FROM windlass_controls WHERE subject = '*' AND stopped)
         ORDER BY priority DESC,
             (
                 SELECT max(t.available_at)

@@ -331,10 +331,17 @@ async fn postgres_reads_only_as_many_jobs_as_it_needs() {
     }
     fixture.run(JOBS_READ).await;
     let statement = include_str!("../../queries/postgres/lease_chunks.sql");
+    let jobs_read = async |fair: bool| {
+        let read = format!("SELECT jobs_read($sql${statement}$sql$, {fair})");
+        fixture.number(&read).await
+    };
     // The first compares the shares of the oldest 64 jobs. The second passes the five jobs whose chunk is leased then.
     for (fair, most) in [(true, 64), (false, 10)] {
-        let read = format!("SELECT jobs_read($sql${statement}$sql$, {fair})");
-        let read = fixture.number(&read).await;
+        let read = jobs_read(fair).await;
         assert!((5..=most).contains(&read), "{read} jobs are read");
+    }
+    fixture.store.stop("*", true).await.unwrap();
+    for fair in [true, false] {
+        assert_eq!(jobs_read(fair).await, 0, "everything is stopped");
     }
 }
