@@ -185,8 +185,13 @@ impl PostgresStore {
         self.repeat(run).await
     }
 
+    /// A statement by keys has one good plan, whatever the keys are. PostgreSQL would plan some of them for every call,
+    /// which takes longer than they run.
     fn by_key_settings(&self) -> String {
-        format!("{}; SET LOCAL enable_seqscan = off", dialect::isolation(self.dialect))
+        let isolation = dialect::isolation(self.dialect);
+        format!(
+            "{isolation}; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan"
+        )
     }
 
     async fn prepared(&self, settings: &str, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {

@@ -6,7 +6,8 @@ use futures::future::join_all;
 use serde_json::json;
 use windlass_core::problem::Code;
 use windlass_core::{JobId, JobStatus, PaginationState, Request};
-use windlass_store::{JobFilter, StoreError, Submitted};
+use windlass_store::{JobFilter, StoreError, Submitted, connect_with};
+use windlass_testkit::{PostgresServer, Proxy};
 
 use crate::fixture::{LIMIT, StoreFixture, by, job_with, new_job};
 
@@ -150,6 +151,25 @@ async fn postgres_submits_do_not_wait_for_the_key_of_another_one() {
     let ended = tokio::time::timeout(LIMIT, async { tokio::join!(waiting, unlock) }).await;
     let (waited, ()) = ended.expect("the other submits wait for the key");
     assert_eq!(waited.unwrap(), Submitted::Existing(first.id));
+}
+
+/// The connection is lost after the server has committed a group, and before its answer.
+#[tokio::test]
+async fn postgres_finds_the_jobs_of_a_group_whose_commit_was_not_acknowledged() {
+    let fixture = StoreFixture::postgres().await;
+    let proxy = Proxy::start(PostgresServer::shared().addr()).await;
+    let mut settings = fixture.settings.clone();
+    settings.url = proxy.url_via(&settings.url);
+    let store = connect_with(&settings).await.unwrap();
+    proxy.cut_after_commit_of("INSERT INTO windlass_jobs");
+    let jobs: Vec<_> = (0..30).map(|_| new_job()).collect();
+    let submitted = join_all(jobs.iter().map(|job| store.submit(job.clone()))).await;
+    for (job, submitted) in jobs.iter().zip(submitted) {
+        assert_eq!(submitted.unwrap(), Submitted::New(job.id));
+    }
+    assert_eq!(proxy.cuts(), 1);
+    let transactions = "SELECT count(DISTINCT xmin::text) FROM windlass_jobs";
+    assert_eq!(fixture.number(transactions).await, 1, "each job was inserted by the lost commit");
 }
 
 async fn concurrent_reads_return_each_caller_its_job(fixture: StoreFixture) {
