@@ -15,6 +15,9 @@ use windlass_core::{JobType, Source, Table};
 /// does not match it fails.
 const SCHEMA_CACHE_TTL: Duration = Duration::from_secs(2);
 
+/// How long a caller waits for another one that reads the schema of the same source.
+const MAX_DESCRIBE_WAIT: Duration = Duration::from_secs(1);
+
 /// Rows of a source query whose keys are checked when a job is submitted. Bounded, so that submitting
 /// stays cheap; planning checks all rows.
 const MAX_KEY_CHECK_ROWS: u64 = 100_000;
@@ -27,6 +30,8 @@ pub(crate) struct SchemaCache {
     /// A lock per connection, taken while its ledger is created, so that concurrent submits do not all do it.
     preparing: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     tables: Mutex<HashMap<String, (Instant, Table)>>,
+    /// A lock per source, taken while its schema is read, so that concurrent submits do not all read it.
+    describing: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Sources whose keys passed the check, and when.
     checked_keys: Mutex<HashMap<String, Instant>>,
 }
@@ -37,12 +42,21 @@ impl Engine {
         if source.items {
             return Ok(InlineSource::table(source, 0));
         }
-        let tables = &self.shared.schema_cache.tables;
+        let SchemaCache { tables, describing, .. } = &self.shared.schema_cache;
         let name = schema_name(source);
-        if let Some((at, table)) = tables.lock().get(&name)
-            && at.elapsed() < SCHEMA_CACHE_TTL
-        {
-            return Ok(table.clone());
+        let cached = || {
+            let tables = tables.lock();
+            let fresh = tables.get(&name).filter(|(at, _)| at.elapsed() < SCHEMA_CACHE_TTL);
+            fresh.map(|(_, table)| table.clone())
+        };
+        if let Some(table) = cached() {
+            return Ok(table);
+        }
+        let lock = describing.lock().entry(name.clone()).or_default().clone();
+        // If the database does not answer, callers must not wait for each other's timeouts.
+        let _describing = tokio::time::timeout(MAX_DESCRIBE_WAIT, lock.lock()).await;
+        if let Some(table) = cached() {
+            return Ok(table);
         }
         let table = self.connection(&source.connection)?.describe(source).await?;
         let mut tables = tables.lock();
