@@ -4,6 +4,7 @@ use crate::posts::{Posts, Sent};
 use crate::report::Report;
 use crate::served::Served;
 use crate::setup::{Bench, RAISE, accounts, settle};
+use crate::statements;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use tokio::process::Command;
@@ -17,16 +18,11 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let database = bench.database().await;
-        accounts(&database, 10).await;
-        let served = Served::start(&database, RAISE, &[]).await?;
-        // No worker runs, so that only submitting is measured.
-        served.run(&["stop"]).await;
-        let posts =
-            |times| Posts::of("/api/v1/jobs", &served.token, r#"{"jobType":"RAISE"}"#, times);
-        posts(1).send(served.port, 1).await?;
+        let served = idle(&database).await?;
+        posts(&served, 1).await?;
         std::fs::write(script.path(), insert(&database).await)?;
         settle(&database).await;
-        ours.push(posts(submits).send(served.port, CLIENTS).await?);
+        ours.push(posts(&served, submits).await?);
         // The server would lock the tables in another order than TRUNCATE does.
         drop(served);
         database.run("TRUNCATE windlass_jobs CASCADE").await;
@@ -44,7 +40,29 @@ pub(crate) async fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     );
     report.at_least("submit: jobs per second over HTTP", ours.rate(), 5000.0, detail.clone());
     report.note("submit: over HTTP against pgbench", ours.rate() / bare, detail);
-    Ok(())
+    // What the server did meanwhile, counted apart because counting costs time.
+    let counting = bench.counting();
+    let database = counting.database().await;
+    database.run("CREATE EXTENSION pg_stat_statements").await;
+    let served = idle(&database).await?;
+    posts(&served, 1).await?;
+    database.run("SELECT pg_stat_statements_reset()").await;
+    posts(&served, submits).await?;
+    statements::costly(&database, (submits as u64, "submit"), report).await
+}
+
+/// A server whose workers are stopped, so that only submitting is measured.
+async fn idle(database: &Database) -> Result<Served> {
+    accounts(database, 10).await;
+    let served = Served::start(database, RAISE, &[]).await?;
+    served.run(&["stop"]).await;
+    Ok(served)
+}
+
+/// Submits this many jobs.
+async fn posts(served: &Served, times: usize) -> Result<Sent> {
+    let posts = Posts::of("/api/v1/jobs", &served.token, r#"{"jobType":"RAISE"}"#, times);
+    posts.send(served.port, CLIENTS.min(times)).await
 }
 
 /// A transaction with the rows that a submit writes, copied from a real one, and the notification.
