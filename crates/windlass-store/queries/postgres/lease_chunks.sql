@@ -178,16 +178,19 @@ leased AS (
     RETURNING c.job_id, c.number, c.epoch, c.nonce, c.key_set, c.items, c.attempts, p.lost, c.error,
         p.priority, p.created_at
 ),
+-- Found by their ids in arrays: joins of the jobs with themselves would be planned by statistics, which are out of date
+-- after many submits, and could compare every queued job with every other. IS TRUE keeps PostgreSQL from reading all
+-- queued jobs by the index of the status instead.
 begun AS (
     UPDATE windlass_jobs
     SET status = 'PROCESSING', started_at = coalesce(started_at, clock_timestamp())
-    WHERE status = 'QUEUED'
-        AND id IN (
+    WHERE (status = 'QUEUED') IS TRUE
+        AND id = ANY (ARRAY(
             SELECT id
             FROM windlass_jobs
-            WHERE status = 'QUEUED' AND id IN (SELECT job_id FROM picked)
+            WHERE (status = 'QUEUED') IS TRUE AND id = ANY (ARRAY(SELECT job_id FROM picked))
             FOR NO KEY UPDATE SKIP LOCKED
-        )
+        ))
 )
 SELECT
     job_id, number, epoch, nonce, key_set, items, attempts, lost, error,

@@ -7,9 +7,9 @@
 -- Index: windlass_jobs_leasable; windlass_segments_pending, once per job until enough segments are
 -- found.
 WITH picked AS MATERIALIZED (
-    SELECT s.job_id, s.number
+    SELECT s.job_id, s.number, j.priority, j.created_at
     FROM (
-        SELECT id
+        SELECT id, priority, created_at
         FROM windlass_jobs
         WHERE status IN ('QUEUED', 'PROCESSING')
             AND waits = 0
@@ -50,19 +50,22 @@ leased AS (
         lease_until = clock_timestamp() + $6 * interval '1 millisecond'
     FROM picked p
     WHERE s.job_id = p.job_id AND s.number = p.number
-    RETURNING s.job_id, s.number, s.epoch, s.nonce, s.state, s.key_range, s.attempts
+    RETURNING s.job_id, s.number, s.epoch, s.nonce, s.state, s.key_range, s.attempts, p.priority, p.created_at
 ),
+-- Found by their ids in arrays: joins of the jobs with themselves would be planned by statistics, which are out of date
+-- after many submits, and could compare every queued job with every other. IS TRUE keeps PostgreSQL from reading all
+-- queued jobs by the index of the status instead.
 begun AS (
     UPDATE windlass_jobs
     SET status = 'PROCESSING', started_at = coalesce(started_at, clock_timestamp())
-    WHERE status = 'QUEUED'
-        AND id IN (
+    WHERE (status = 'QUEUED') IS TRUE
+        AND id = ANY (ARRAY(
             SELECT id
             FROM windlass_jobs
-            WHERE status = 'QUEUED' AND id IN (SELECT job_id FROM picked)
+            WHERE (status = 'QUEUED') IS TRUE AND id = ANY (ARRAY(SELECT job_id FROM picked))
             FOR NO KEY UPDATE SKIP LOCKED
-        )
+        ))
 )
-SELECT c.*
-FROM leased c JOIN windlass_jobs j ON j.id = c.job_id
-ORDER BY j.priority DESC, j.created_at, j.id, c.number
+SELECT job_id, number, epoch, nonce, state, key_range, attempts
+FROM leased
+ORDER BY priority DESC, created_at, job_id, number

@@ -306,42 +306,90 @@ both!(
     jobs_of_equal_priority_take_turns_at_planning,
 );
 
-/// Executes a statement that leases five chunks, and returns how many jobs it has read.
+/// Executes a statement that leases up to five chunks or segments, and returns how many jobs it has read, each as often as it
+/// was read.
 const JOBS_READ: &str = r#"
-    CREATE FUNCTION jobs_read(statement text, fair boolean) RETURNS bigint LANGUAGE plpgsql AS $$
+    CREATE FUNCTION jobs_read(statement text, arguments text) RETURNS bigint LANGUAGE plpgsql AS $$
     DECLARE plan jsonb;
     BEGIN
         PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
-        EXECUTE 'PREPARE lease (text[], text[], uuid, bigint, text, bigint, uuid[], bigint[], text[], bool, bigint) AS '
-            || statement;
-        EXECUTE format('EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE lease
-            (''{app}'', ''{}'', NULL, 5, ''worker'', NULL, ''{}'', ''{}'', ''{}'', %L, 1000)', fair) INTO plan;
+        EXECUTE 'PREPARE lease AS ' || statement;
+        EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE lease ' || arguments INTO plan;
         DEALLOCATE lease;
         RETURN (
-            SELECT sum((scan ->> 'Actual Rows')::float8 + coalesce((scan ->> 'Rows Removed by Filter')::float8, 0))
-            FROM jsonb_path_query(plan, 'strict $.**?(@."Index Name" == "windlass_jobs_leasable")') AS scan
+            SELECT sum((scan ->> 'Actual Loops')::float8
+                * ((scan ->> 'Actual Rows')::float8 + coalesce((scan ->> 'Rows Removed by Filter')::float8, 0)))
+            FROM jsonb_path_query(plan, 'strict $.**?(@."Relation Name" == "windlass_jobs")') AS scan
+            WHERE scan ->> 'Node Type' LIKE '%Scan'
         );
     END $$"#;
+
+async fn jobs_read(fixture: &StoreFixture, statement: &str, arguments: &str) -> i64 {
+    let read = format!("SELECT jobs_read($sql${statement}$sql$, $sql${arguments}$sql$)");
+    fixture.number(&read).await
+}
+
+async fn jobs_read_for_chunks(fixture: &StoreFixture, fair: bool) -> i64 {
+    let statement = include_str!("../../queries/postgres/lease_chunks.sql");
+    let arguments = format!(
+        "('{{app}}', '{{}}', NULL, 5, 'worker', NULL, '{{}}', '{{}}', '{{}}', {fair}, 1000)"
+    );
+    jobs_read(fixture, statement, &arguments).await
+}
+
+async fn jobs_read_for_segments(fixture: &StoreFixture) -> i64 {
+    let statement = include_str!("../../queries/postgres/lease_segments.sql");
+    jobs_read(fixture, statement, "('{app}', '{}', NULL, 5, 'worker', 1000)").await
+}
+
+const JOBS: i64 = 200;
 
 #[tokio::test]
 async fn postgres_reads_only_as_many_jobs_as_it_needs() {
     let fixture = StoreFixture::postgres().await;
-    for _ in 0..200 {
+    for _ in 0..JOBS {
         fixture.planned(1).await;
     }
     fixture.run(JOBS_READ).await;
-    let statement = include_str!("../../queries/postgres/lease_chunks.sql");
-    let jobs_read = async |fair: bool| {
-        let read = format!("SELECT jobs_read($sql${statement}$sql$, {fair})");
-        fixture.number(&read).await
-    };
-    // The first compares the shares of the oldest 64 jobs. The second passes the five jobs whose chunk is leased then.
-    for (fair, most) in [(true, 64), (false, 10)] {
-        let read = jobs_read(fair).await;
+    // Each of the five jobs that begin is read twice more. The first lease compares the shares of the oldest 64 jobs. The
+    // second passes the five jobs whose chunk is leased then.
+    for (fair, most) in [(true, 64 + 10), (false, 10 + 10)] {
+        let read = jobs_read_for_chunks(&fixture, fair).await;
         assert!((5..=most).contains(&read), "{read} jobs are read");
     }
+}
+
+#[tokio::test]
+async fn postgres_reads_no_job_to_lease_while_everything_is_stopped() {
+    let fixture = StoreFixture::postgres().await;
+    for _ in 0..JOBS {
+        fixture.planned(1).await;
+        fixture.submit().await;
+    }
+    fixture.run(JOBS_READ).await;
     fixture.store.stop("*", true).await.unwrap();
     for fair in [true, false] {
-        assert_eq!(jobs_read(fair).await, 0, "everything is stopped");
+        assert_eq!(jobs_read_for_chunks(&fixture, fair).await, 0);
     }
+    assert_eq!(jobs_read_for_segments(&fixture).await, 0);
+}
+
+/// Many jobs were submitted since the server counted the rows of its tables.
+#[tokio::test]
+async fn postgres_does_not_compare_all_jobs_with_each_other_to_lease() {
+    let fixture = StoreFixture::postgres().await;
+    fixture.planned(1).await;
+    fixture.run("ANALYZE").await;
+    for _ in 0..JOBS {
+        fixture.planned(1).await;
+        fixture.submit().await;
+    }
+    fixture.run(JOBS_READ).await;
+    let each_a_few_times = 4 * 2 * JOBS;
+    for fair in [true, false] {
+        let read = jobs_read_for_chunks(&fixture, fair).await;
+        assert!((5..=each_a_few_times).contains(&read), "{read} jobs are read");
+    }
+    let read = jobs_read_for_segments(&fixture).await;
+    assert!((5..=each_a_few_times).contains(&read), "{read} jobs are read");
 }
