@@ -1,13 +1,15 @@
 //! The functions, statements and texts that the model names are in the source tree.
 
-use std::fs;
 use std::path::PathBuf;
+use std::{env, fs};
 
 use windlass_model::Clause;
 
 /// A file below `crates/`.
 fn source(path: &str) -> String {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let file = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+        .join("..")
+        .join(path);
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
