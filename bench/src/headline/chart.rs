@@ -64,7 +64,7 @@ fn lines<B: DrawingBackend>(figures: &Figures, backend: B, height: i32) -> Drawn
     let heads = [
         (RATES.left, "rows per second", "logarithmic; longer is better"),
         (LATENCIES.left, "p99 of the application", "logarithmic; shorter is better"),
-        (WRONG, "rows wrong", "after ten kill -9"),
+        (WRONG, "rows wrong", "up to ten kill -9"),
     ];
     for (left, name, detail) in heads {
         area.draw(&text(name, (left, 26), 18, INK))?;

@@ -1,15 +1,13 @@
 //! The functions, statements and texts that the model names are in the source tree.
 
-use std::path::PathBuf;
-use std::{env, fs};
+use std::fs;
+use std::path::Path;
 
 use windlass_model::Clause;
 
-/// A file below `crates/`.
+/// A file below `crates/`. Cargo runs a test in the folder of its package, wherever that was built.
 fn source(path: &str) -> String {
-    let file = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"))
-        .join("..")
-        .join(path);
+    let file = Path::new("..").join(path);
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
