@@ -65,8 +65,8 @@ impl Engine {
         Ok(table)
     }
 
-    /// Makes the next [`Engine::describe`] ask the database. Called when somebody is likely to have just
-    /// changed the table: a job type did not match it, or dead letters are redriven after a repair.
+    /// Removes a schema from the cache, so that the next [`Engine::describe`] reads it from the database. For moments
+    /// at which the table may just have been repaired: after a job type did not match it, and before a redrive.
     pub(crate) fn forget_schema(&self, source: &Source) {
         self.shared.schema_cache.tables.lock().remove(&schema_name(source));
     }
