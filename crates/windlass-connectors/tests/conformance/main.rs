@@ -12,6 +12,7 @@ mod extracting;
 mod fencing;
 mod guards;
 mod harness;
+mod index_use;
 mod inline_source;
 mod key_checks;
 mod keys;
