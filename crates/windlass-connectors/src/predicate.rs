@@ -7,6 +7,7 @@ use crate::array::Array;
 use crate::mysql::Cells;
 use crate::sql::{self, Dialect, Sql, cast_type, is_array, row};
 use std::borrow::Cow;
+use std::ops::Range;
 use windlass_core::{BlockRange, Key, KeyRange, KeySet, Keys, Value};
 
 /// Which parts a condition has.
@@ -103,47 +104,48 @@ pub(crate) fn push_range<'a>(
     range: &'a KeyRange,
     alias: Option<&str>,
 ) {
+    if sql.dialect == Dialect::Postgres
+        && scope.key().len() > 1
+        && let (Some(after), Some(upto)) = (&range.after, &range.upto)
+    {
+        return push_between(sql, scope, (after, upto), alias);
+    }
     for (operator, bound) in [(" > ", &range.after), (" <= ", &range.upto)] {
         if let Some(key) = bound {
             push_comparison(sql, scope, operator, key, alias);
         }
     }
-    if let (Dialect::Postgres, Some(after), Some(upto)) = (sql.dialect, &range.after, &range.upto) {
-        push_column_ranges(sql, scope, after, upto, alias);
-    }
 }
 
-/// Repeats for single columns what a range says of a key of several columns: the columns that are equal in both bounds, and the
-/// range of the next one. PostgreSQL takes two comparisons of rows for independent, so it expects a quarter of the table in
-/// the middle of it and reads the whole table for each chunk. It knows how many rows a range of one column has.
-fn push_column_ranges<'a>(
+/// Adds both bounds of a range of a key with several columns, so that PostgreSQL finds it by an index. `(a, b) > (1, 2) AND
+/// (a, b) <= (1, 9)` alone has two disadvantages there:
+///
+/// - It is estimated as if the comparisons were independent: a quarter of the table in the middle of it. So the whole
+///   table would be read for each chunk. The rows of a range of one column are estimated well.
+/// - The index is read from the first bound, but to the last record with the same value of `a`.
+///
+/// So columns with the same value in both bounds are compared with that value, the others as rows, and the first of
+/// these also by itself.
+fn push_between<'a>(
     sql: &mut Sql<'a>,
     scope: &'a Scope,
-    after: &'a Key,
-    upto: &'a Key,
+    (after, upto): (&'a Key, &'a Key),
     alias: Option<&str>,
 ) {
-    if scope.key().len() == 1 {
-        return;
+    let last = scope.key().len() - 1;
+    let bounds = |n: usize| (value_of(after, n), value_of(upto, n));
+    // A bound that is NULL is compared as a part of the row.
+    let has_values = |n: usize| *bounds(n).0 != Value::Null && *bounds(n).1 != Value::Null;
+    let is_equal = |n: &usize| has_values(*n) && bounds(*n).0 == bounds(*n).1;
+    let equal = (0..last).take_while(is_equal).count();
+    for n in 0..equal {
+        push_columns(sql, scope, n..n + 1, " = ", after, alias);
     }
-    for (n, column) in scope.key().iter().enumerate() {
-        let (from, to) = (value_of(after, n), value_of(upto, n));
-        // Nothing is greater or less than NULL.
-        if *from == Value::Null || *to == Value::Null {
-            return;
-        }
-        let is_equal = from == to;
-        let name = sql.dialect.qualified(column, alias);
-        let mut compare = |operator: &str, value| {
-            sql.push(" AND ").push(&name).push(operator);
-            sql.bind_as(value, scope.table.column(column));
-        };
-        if !is_equal {
-            compare(" >= ", from);
-            compare(" <= ", to);
-            return;
-        }
-        compare(" = ", from);
+    push_columns(sql, scope, equal..last + 1, " > ", after, alias);
+    push_columns(sql, scope, equal..last + 1, " <= ", upto, alias);
+    if equal < last && has_values(equal) {
+        push_columns(sql, scope, equal..equal + 1, " >= ", after, alias);
+        push_columns(sql, scope, equal..equal + 1, " <= ", upto, alias);
     }
 }
 
@@ -155,12 +157,32 @@ pub(crate) fn push_comparison<'a>(
     key: &'a Key,
     alias: Option<&str>,
 ) {
-    and(sql);
     if sql.dialect == Dialect::Mysql && scope.key().len() > 1 {
+        and(sql);
         return push_bound(sql, scope, key, operator, alias);
     }
-    sql.push(row(&sql.dialect.quote_columns(scope.key(), alias))).push(operator);
-    push_key(sql, scope, key);
+    push_columns(sql, scope, 0..scope.key().len(), operator, key, alias);
+}
+
+/// Adds a comparison of these columns of the record's key with those of this key.
+fn push_columns<'a>(
+    sql: &mut Sql<'a>,
+    scope: &'a Scope,
+    columns: Range<usize>,
+    operator: &str,
+    key: &'a Key,
+    alias: Option<&str>,
+) {
+    and(sql);
+    let names = &scope.key()[columns.clone()];
+    let several = names.len() > 1;
+    sql.push(row(&sql.dialect.quote_columns(names, alias))).push(operator);
+    sql.push(if several { "(" } else { "" });
+    for (place, (n, column)) in columns.zip(names).enumerate() {
+        sql.push(if place > 0 { ", " } else { "" });
+        sql.bind_as(value_of(key, n), scope.table.column(column));
+    }
+    sql.push(if several { ")" } else { "" });
 }
 
 /// Adds a comparison with a key of several columns, column by column: MySQL does not use an index for
@@ -232,16 +254,6 @@ pub(crate) fn and(sql: &mut Sql<'_>) {
     if !sql.text.ends_with(['(', ' ']) {
         sql.push(" AND ");
     }
-}
-
-fn push_key<'a>(sql: &mut Sql<'a>, scope: &'a Scope, key: &'a Key) {
-    let several = scope.key().len() > 1;
-    sql.push(if several { "(" } else { "" });
-    for (n, column) in scope.key().iter().enumerate() {
-        sql.push(if n > 0 { ", " } else { "" });
-        sql.bind_as(value_of(key, n), scope.table.column(column));
-    }
-    sql.push(if several { ")" } else { "" });
 }
 
 /// Missing values of a key are NULL, which equals nothing.

@@ -1,89 +1,117 @@
 //! PostgreSQL finds the records of a chunk by the index of a key of several columns, wherever in the table they are. It
-//! estimates the rows between two comparisons of rows as a quarter of the table, and would read all of it for each chunk.
+//! expects a quarter of the table between two comparisons of rows, and would read all of it for each chunk.
 
 use crate::harness::{Db, effect};
 use std::time::Duration;
 use windlass_connectors::Effect;
 use windlass_core::{Key, KeySet, Value};
-use windlass_testkit::eventually;
+use windlass_testkit::{PostgresServer, eventually};
 
-/// How long the server may take to count a scan.
+/// How long the server may take to count what was read.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Rows of 400 bytes, so that reading the table costs more by its index than by its pages if many rows are expected.
-const ROWS: &str = "CREATE TABLE lines (a int, b int, n int, filler text, PRIMARY KEY (a, b));
-    INSERT INTO lines SELECT i / 4, i % 4, 0, repeat('x', 350) FROM generate_series(0, 19999) i";
-
-/// How often the table was read as a whole, and how many entries of its index were read.
-async fn scans(db: &Db) -> [i64; 2] {
-    let scans = "SELECT seq_scan, idx_tup_read FROM pg_stat_user_tables JOIN pg_stat_user_indexes USING (relid)
-                 WHERE pg_stat_user_tables.relname = 'lines'";
-    let row = db.rows(scans).await.remove(0);
-    [0, 1].map(|column: usize| row[column].parse().unwrap())
+/// What the server has read of the table.
+struct Reads {
+    /// How often it read the whole table.
+    whole: i64,
+    /// Entries of the index that it found.
+    entries: i64,
+    /// Blocks of the index that it read.
+    blocks: i64,
 }
 
-fn key(a: i64, b: i64) -> Key {
-    Key(vec![Value::Int(a), Value::Int(b)])
-}
-
-/// Works these chunks, each of which has this number of rows, by a step. Fails if the table is read as a whole.
-async fn found_by_index(db: &Db, step: &str, chunks: &[(KeySet, i64)]) {
-    db.run("VACUUM ANALYZE lines").await;
-    let source = "source.table = \"lines\"\n".to_owned();
-    let scope = db.scope(&(source + step)).await;
-    let [whole, entries] = scans(db).await;
-    let mut rows = 0;
-    for (epoch, (chunk, items)) in (1..).zip(chunks) {
-        if scope.job_type.step.kind.makes_parts() {
-            let columns = db.data.map_columns(&scope).await.unwrap();
-            assert_eq!(db.data.map(&scope, &columns, chunk).await.unwrap().read, *items);
-        } else {
-            let ledger = db.fenced(epoch).await;
-            let counts = db.data.commit(&scope, &ledger, effect(Effect::Statement(chunk.clone())));
-            let before = ledger.counts.processed;
-            assert_eq!(counts.await.unwrap().ledger.counts.processed - before, *items);
-        }
-        rows += items;
-    }
-    // The server counts a little later.
-    eventually("the scans are counted", LIMIT, async || {
-        let [now_whole, now_entries] = scans(db).await;
-        now_whole > whole || now_entries >= entries + rows
-    })
+/// A table of 40,000 rows of 400 bytes with the key `(a, b)`, in no order. The server has little memory to sort and to
+/// collect rows, as for a much larger table.
+async fn table(keys: &str) -> Db {
+    let database = PostgresServer::shared().database().await;
+    database.run(&format!("ALTER DATABASE {} SET work_mem = '64kB'", database.name())).await;
+    let db = Db::postgres_on(database).await;
+    db.run("CREATE TABLE lines (a int, b int, n int DEFAULT 0, filler text, PRIMARY KEY (a, b))")
+        .await;
+    db.run(&format!(
+        "INSERT INTO lines (a, b, filler) SELECT {keys}, repeat('x', 350) FROM generate_series(0, 39999) i
+         ORDER BY hashint4(i)"
+    ))
     .await;
-    assert_eq!(scans(db).await[0], whole, "{step}: the table was read as a whole");
+    db.run("VACUUM ANALYZE lines").await;
+    db
+}
+
+async fn reads(db: &Db) -> Reads {
+    let reads = "SELECT seq_scan, idx_tup_read, idx_blks_read + idx_blks_hit
+                 FROM pg_stat_user_tables AS t JOIN pg_stat_user_indexes USING (relid)
+                     JOIN pg_statio_user_indexes USING (indexrelid)
+                 WHERE t.relname = 'lines'";
+    let row = db.rows(reads).await.remove(0);
+    let [whole, entries, blocks] = [0, 1, 2].map(|column: usize| row[column].parse().unwrap());
+    Reads { whole, entries, blocks }
+}
+
+/// The records after a key and up to another one.
+fn chunk(after: [i64; 2], upto: [i64; 2]) -> KeySet {
+    let key = |parts: [i64; 2]| Some(Key(parts.map(Value::Int).to_vec()));
+    KeySet::range(key(after), key(upto))
+}
+
+/// Reads and updates chunks, each of which has this number of records. Returns how many blocks of the index were read
+/// only to read the chunks. Fails if the whole table is read.
+async fn blocks_read(db: &Db, chunks: &[(KeySet, i64)]) -> i64 {
+    let map = "step.map = 'SELECT count(n) AS n FROM {source} WHERE {chunk}'";
+    let update = "step.sql = 'UPDATE lines SET n = n + 1 WHERE {chunk}'";
+    let all: i64 = chunks.iter().map(|(_, records)| records).sum();
+    let mut blocks = Vec::new();
+    for step in [map, update] {
+        let scope = db.scope(&format!("source.table = \"lines\"\n{step}")).await;
+        let columns = match scope.job_type.step.kind.makes_parts() {
+            true => db.data.map_columns(&scope).await.unwrap(),
+            false => Vec::new(),
+        };
+        let before = reads(db).await;
+        for (epoch, (chunk, records)) in (1..).zip(chunks) {
+            let found = if step == map {
+                db.data.map(&scope, &columns, chunk).await.unwrap().read
+            } else {
+                let ledger = db.fenced(epoch).await;
+                let commit = effect(Effect::Statement(chunk.clone()));
+                let committed = db.data.commit(&scope, &ledger, commit).await.unwrap();
+                committed.ledger.counts.processed - ledger.counts.processed
+            };
+            assert_eq!(found, *records, "{step}: {chunk:?}");
+        }
+        // The server counts a little later.
+        let mut after = reads(db).await;
+        eventually("the reads are counted", LIMIT, async || {
+            after = reads(db).await;
+            after.whole > before.whole || after.entries >= before.entries + all
+        })
+        .await;
+        assert_eq!(after.whole, before.whole, "{step}: the whole table was read");
+        blocks.push(after.blocks - before.blocks);
+    }
+    blocks[0]
 }
 
 #[tokio::test]
 async fn postgres_finds_chunks_of_a_key_of_several_columns_by_its_index() {
-    let db = Db::postgres().await;
-    db.run(ROWS).await;
-    let chunk = |after: Key, upto: Key| KeySet::range(Some(after), Some(upto));
+    let db = table("i / 4, i % 4").await;
     let chunks = [
-        (chunk(key(1000, 3), key(1025, 3)), 100),
-        (chunk(key(2500, 1), key(2525, 3)), 102),
-        (chunk(key(4000, 0), key(4000, 2)), 2),
+        (chunk([2000, 3], [2025, 3]), 100),
+        (chunk([5000, 1], [5025, 3]), 102),
+        (chunk([8000, 0], [8000, 2]), 2),
     ];
-    found_by_index(&db, "step.sql = 'UPDATE lines SET n = n + 1 WHERE {chunk}'", &chunks).await;
-    let map = "step.map = 'SELECT count(*) AS n FROM {source} WHERE {chunk}'";
-    found_by_index(&db, map, &chunks).await;
+    blocks_read(&db, &chunks).await;
 }
 
-/// The first column has few values, as the number of a tenant, and the table is not in the order of its key.
+/// The first column has few values, as the number of a tenant.
 #[tokio::test]
-async fn postgres_finds_chunks_within_a_value_of_the_first_column_by_the_index() {
-    let db = Db::postgres().await;
-    db.run(ROWS).await;
-    db.run("TRUNCATE lines").await;
-    let rows = "INSERT INTO lines SELECT i % 4, i / 4, 0, repeat('x', 350) FROM generate_series(0, 19999) i";
-    db.run(rows).await;
-    let chunk = |after: Key, upto: Key| KeySet::range(Some(after), Some(upto));
+async fn postgres_reads_the_index_only_from_the_first_to_the_last_record_of_a_chunk() {
+    let db = table("i % 2, i / 2").await;
     let chunks = [
-        (chunk(key(1, 2000), key(1, 2100)), 100),
-        (chunk(key(2, 3000), key(2, 3050)), 50),
-        (chunk(key(0, 10), key(0, 60)), 50),
+        (chunk([0, 100], [0, 200]), 100),
+        (chunk([0, 10_000], [0, 10_100]), 100),
+        (chunk([1, 1000], [1, 1050]), 50),
     ];
-    found_by_index(&db, "step.sql = 'UPDATE lines SET n = n + 1 WHERE {chunk}'", &chunks).await;
-    let map = "step.map = 'SELECT count(*) AS n FROM {source} WHERE {chunk}'";
-    found_by_index(&db, map, &chunks).await;
+    // A value of the first column has about 80 blocks.
+    let blocks = blocks_read(&db, &chunks).await;
+    assert!(blocks <= 50, "{blocks} blocks of the index were read");
 }
